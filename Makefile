@@ -1,0 +1,44 @@
+# setup  .venv with the project and its tools      test   the whole suite
+# run    the server with the sample base           check  ruff, pyright, import-linter
+# bench  what the hot path costs                   clean  removes what these targets made
+#
+# PYTHON names the interpreter that makes .venv (3.11 or newer).
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.DEFAULT_GOAL := run
+.DELETE_ON_ERROR:
+.PHONY: setup run test check bench clean
+
+setup: $(STAMP)
+
+# --group needs pip 25.1; Debian 12's venv brings 23.
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "turnstream needs Python 3.11 or newer: make PYTHON=python3.12" >&2; exit 1; }
+	@echo "installing into $(VENV); the first time this takes a minute or two"
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
+	@touch $@
+
+run: setup
+	$(BIN)/turnstream serve --load sample
+
+test: setup
+	$(BIN)/python -m pytest
+
+check: setup
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright
+	$(BIN)/lint-imports
+
+bench: setup
+	$(BIN)/python -m bench
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

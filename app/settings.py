@@ -1,0 +1,138 @@
+"""The settings: read once from the environment and `.env`, checked, and turned into small configs by main.py.
+
+Nobody below main imports this. A wrong value stops the start with one line that names the variable, what was
+given and what is allowed. Source: DESIGN section 3.
+"""
+
+import ipaddress
+from pathlib import Path
+from typing import Literal, Self
+from urllib.parse import urlsplit
+
+import platformdirs
+from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from app.errors import StartError
+
+PREFIX = "TURNSTREAM_"
+
+
+class SettingsError(StartError):
+    """A setting that can't be used; the message is one line for the person who set it."""
+
+
+class Settings(BaseSettings):
+    """All settings, each readable as TURNSTREAM_<NAME>."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, env_file=".env", extra="ignore", env_ignore_empty=True)
+
+    database_url: SecretStr | None = Field(
+        None, description="A Postgres to use; unset: an embedded one under DATA_DIR."
+    )
+    data_dir: Path = Field(
+        default_factory=lambda: platformdirs.user_data_path("turnstream", appauthor=False),
+        description="Where the embedded Postgres keeps its data.",
+    )
+    pg_bin_dir: Path | None = Field(None, description="The bin folder of another Postgres 18 for the embedded server.")
+    pg_account: str | None = Field(None, description="As root: the account that runs the embedded server (nobody).")
+    redis_url: SecretStr | None = Field(None, description="A Redis for the live log; unset: kept in this process.")
+
+    host: str = Field("127.0.0.1", description="The address to listen on.")
+    port: int = Field(8000, ge=0, le=65535, description="The port to listen on; 0 takes a free one.")
+    auth: Literal["none", "token", "oidc"] = Field("none", description="Who may ask; none is for loopback only.")
+    open_network: bool = Field(
+        default=False,
+        description="Serve without authentication on HOST though it isn't loopback: for a container whose port is "
+        "published on its host's loopback only.",
+    )
+
+    llm_base_url: str | None = Field(None, description="An OpenAI-compatible endpoint; unset: the offline model.")
+    llm_api_key: SecretStr | None = Field(None, description="Its key.")
+    llm_model: str | None = Field(None, description="The model's name there.")
+    llm_read_timeout_s: float = Field(300, gt=0, description="How long the endpoint may be silent.")
+    llm_connect_timeout_s: float = Field(10, gt=0, description="How long connecting may take.")
+    llm_retries: int = Field(3, ge=0, le=10, description="How often a transient failure is tried again.")
+    llm_retry_base_s: float = Field(0.5, gt=0, description="The wait before the first of them; it doubles.")
+    llm_retry_max_wait_s: float = Field(20, ge=0, description="The longest wait before trying again.")
+
+    max_rounds: int = Field(6, ge=1, le=50, description="Model requests of a turn that may call tools.")
+    heartbeat_s: float = Field(15, gt=0, description="A comment is sent on a stream that was quiet this long.")
+    answer_max_chars: int = Field(400_000, ge=1_000, description="The longest answer that is published.")
+    message_max_chars: int = Field(32_000, ge=1, description="The longest question that is taken.")
+    max_upload_bytes: int = Field(50 * 1024 * 1024, ge=1, description="The largest file that is taken.")
+    drain_s: float = Field(8, ge=0, description="At shutdown, how long running turns may take to finish.")
+    log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="What is logged.")
+
+    @field_validator("llm_base_url")
+    @classmethod
+    def _an_http_address(cls, value: str | None) -> str | None:
+        if value is not None and not _is_http(value):
+            raise ValueError("an http:// or https:// address")
+        return value
+
+    @field_validator("database_url")
+    @classmethod
+    def _a_postgres_address(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None and not value.get_secret_value().startswith(("postgres://", "postgresql")):
+            raise ValueError("a postgresql:// address")
+        return value
+
+    @model_validator(mode="after")
+    def _together(self) -> Self:
+        if self.auth == "none" and not self.open_network and not is_loopback(self.host):
+            raise ValueError(
+                f"{PREFIX}HOST: {self.host!r} can be reached by others while {PREFIX}AUTH is none; "
+                f"allowed is a loopback address such as 127.0.0.1"
+            )
+        if self.auth != "none":
+            raise ValueError(f"{PREFIX}AUTH: {self.auth!r} is not built yet; allowed in this version is none")
+        if self.redis_url is not None:
+            raise ValueError(f"{PREFIX}REDIS_URL: the live log on Redis is not built yet; allowed is leaving it unset")
+        if self.llm_model is not None and self.llm_base_url is None:
+            raise ValueError(
+                f"{PREFIX}LLM_BASE_URL: not given, though {PREFIX}LLM_MODEL is {self.llm_model!r}; "
+                "allowed is the address of an OpenAI-compatible endpoint"
+            )
+        return self
+
+
+def _is_http(address: str) -> bool:
+    try:
+        parts = urlsplit(address)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a host or port that can't be one
+        return False
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach the address."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def read() -> Settings:
+    """The settings of this process.
+
+    Raises:
+        SettingsError: one line for the first value that can't be used.
+    """
+    try:
+        return Settings()  # pyright: ignore[reportCallIssue]
+    except ValidationError as error:
+        raise SettingsError(_first(error)) from None
+
+
+def _first(error: ValidationError) -> str:
+    fault = error.errors()[0]
+    if not fault["loc"]:
+        return str(fault["ctx"]["error"]) if "ctx" in fault else fault["msg"]
+    name = f"{PREFIX}{str(fault['loc'][0]).upper()}"
+    secret = "KEY" in name or (name.endswith("_URL") and "LLM" not in name)
+    given = "***" if secret else repr(fault["input"])
+    allowed = fault["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    return f"{name}: {given} was given; allowed is {allowed}"

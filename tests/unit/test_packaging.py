@@ -1,0 +1,256 @@
+"""What surrounds the code: image, compose file, make targets, CI, manual and sample agree with the code."""
+
+import ast
+import json
+import os
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from app.settings import PREFIX, Settings
+
+ROOT = Path(__file__).parents[2]
+MANUAL = sorted((ROOT / "docs" / "manual").glob("*.md"))
+SAMPLE = sorted((ROOT / "sample").iterdir())
+KNOWN = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields}
+HAN = re.compile("[\u4e00-\u9fff]")
+
+
+def text(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def setting_names(content: str) -> set[str]:
+    return set(re.findall(rf"{PREFIX}[A-Z][A-Z0-9_]*[A-Z0-9]", content))
+
+
+def dockerfile() -> list[tuple[str, str]]:
+    """The instructions of the Dockerfile: comments dropped, continued lines joined."""
+    lines = [line for line in text("Dockerfile").splitlines() if line.strip() and not line.startswith("#")]
+    joined = "\n".join(lines).replace("\\\n", " ")
+    return [(word, " ".join(rest.split())) for word, _, rest in (line.partition(" ") for line in joined.splitlines())]
+
+
+def final_stage() -> list[tuple[str, str]]:
+    instructions = dockerfile()
+    start = max(i for i, (word, _) in enumerate(instructions) if word == "FROM")
+    return instructions[start:]
+
+
+def compose() -> dict[str, Any]:
+    return yaml.safe_load(text("docker-compose.yml"))
+
+
+def make_rules() -> dict[str, tuple[str, list[str]]]:
+    """The Makefile's rules: target to prerequisites and recipe lines."""
+    rules: dict[str, tuple[str, list[str]]] = {}
+    target = ""
+    for line in text("Makefile").splitlines():
+        if match := re.fullmatch(r"([a-z]+|\$\(STAMP\)):(?!=)\s*(.*)", line):
+            target = match[1]
+            rules[target] = (match[2], [])
+        elif line.startswith("\t"):
+            rules[target][1].append(line[1:])
+    return rules
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Dockerfile",
+        "docker-compose.yml",
+        "Makefile",
+        "README.md",
+        "SECURITY.md",
+        "app/llm/phrasing.py",
+        *(f"docs/manual/{page.name}" for page in MANUAL),
+    ],
+)
+def test_every_setting_that_is_named_exists(name: str) -> None:
+    """A name in a file that people copy from is one the server reads."""
+    assert setting_names(text(name)) <= KNOWN
+
+
+def test_every_setting_is_in_the_manual_with_its_default() -> None:
+    """The page Settings lists each setting once; plain defaults are the code's."""
+    rows = re.findall(rf"^\| `({PREFIX}\w+)` \| (.+?) \|", text("docs/manual/06-settings.md"), re.MULTILINE)
+    assert sorted(name for name, _ in rows) == sorted(KNOWN)
+    given = dict(rows)
+    for name, field in Settings.model_fields.items():
+        shown = given[f"{PREFIX}{name.upper()}"]
+        if field.default is None and name != "pg_account":
+            assert shown == "not set"
+        elif isinstance(field.default, bool):
+            assert shown == f"`{str(field.default).lower()}`"
+        elif isinstance(field.default, str | int | float):
+            assert shown == f"`{field.default}`"
+
+
+def test_the_manual_is_a_few_titled_pages() -> None:
+    """search_docs cuts pages at their headings, so each begins with one."""
+    assert 8 <= len(MANUAL) <= 12
+    titles = [page.read_text(encoding="utf-8").splitlines()[0] for page in MANUAL]
+    assert all(title.startswith("# ") for title in titles)
+    assert len(set(titles)) == len(titles)
+
+
+def test_the_image_runs_the_server_as_a_user_without_rights() -> None:
+    """The final stage names a user that isn't root, and starts the server without a shell in between."""
+    stage = dict(final_stage())
+    assert stage["USER"] not in ("root", "0")
+    assert json.loads(stage["CMD"]) == ["turnstream", "serve"]
+    assert "ENTRYPOINT" not in stage
+
+
+def test_the_image_is_built_from_files_that_exist_and_carries_no_secret() -> None:
+    """Every copied path is in the checkout and not ignored; no build argument or variable names a secret."""
+    ignored = text(".dockerignore").splitlines()
+    for word, rest in dockerfile():
+        if word == "COPY" and not rest.startswith("--from"):
+            for source in rest.split()[:-1]:
+                assert (ROOT / source).exists(), source
+                assert f"!{source.split('/')[0]}" in ignored, source
+        if word in ("ENV", "ARG"):
+            assert re.search("KEY|PASSWORD|TOKEN|SECRET", rest) is None
+    assert ignored[1] == "*"
+
+
+def test_the_image_says_whether_it_is_healthy() -> None:
+    """The health check is a Python program that parses and asks /healthz on the configured port."""
+    check = dict(final_stage())["HEALTHCHECK"]
+    command = json.loads(check[check.index("CMD ") + 4 :])
+    assert command[:2] == ["python", "-c"]
+    ast.parse(command[2])
+    assert "/healthz" in command[2]
+    assert f"{PREFIX}PORT" in command[2]
+
+
+def test_the_wheel_takes_along_what_the_server_needs_at_run_time() -> None:
+    """Migrations, sample and manual are in the wheel, from folders that exist; the script's target exists."""
+    project = tomllib.loads(text("pyproject.toml"))
+    included = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+    assert {"migrations", "sample", "docs/manual"} <= set(included)
+    assert all((ROOT / folder).is_dir() for folder in included)
+    assert project["project"]["license"] == "Apache-2.0"
+    assert "Apache License" in text("LICENSE")
+
+
+def test_compose_publishes_on_this_machine_only() -> None:
+    """OPEN_NETWORK is only right while the port is published on loopback and the database not at all."""
+    services = compose()["services"]
+    assert services["app"]["ports"] == ["127.0.0.1:8000:8000"]
+    assert "ports" not in services["db"]
+    environment = services["app"]["environment"]
+    assert environment["TURNSTREAM_HOST"] == "0.0.0.0"
+    assert environment["TURNSTREAM_OPEN_NETWORK"] == "true"
+
+
+def test_compose_waits_for_a_healthy_database_and_keeps_its_data() -> None:
+    """The application starts after the health check passes; the data is on a named volume."""
+    described = compose()
+    db = described["services"]["db"]
+    assert described["services"]["app"]["depends_on"] == {"db": {"condition": "service_healthy"}}
+    assert db["image"].startswith("postgres:18")
+    assert db["healthcheck"]["test"][:2] == ["CMD", "pg_isready"]
+    assert db["volumes"] == ["db:/var/lib/postgresql"]
+    assert "db" in described["volumes"]
+
+
+def test_compose_holds_no_secret() -> None:
+    """The password comes from the environment and its absence stops the start; keys are only passed on."""
+    services = compose()["services"]
+    assert services["db"]["environment"]["POSTGRES_PASSWORD"].startswith("${POSTGRES_PASSWORD:?")
+    url = services["app"]["environment"]["TURNSTREAM_DATABASE_URL"]
+    assert re.fullmatch(r"postgresql://turnstream:\$\{POSTGRES_PASSWORD:\?[^}]*\}@db:5432/turnstream", url)
+    passed_on = {k: v for k, v in services["app"]["environment"].items() if k.startswith(f"{PREFIX}LLM_")}
+    assert passed_on
+    assert set(passed_on.values()) == {None}
+
+
+def test_make_has_its_targets() -> None:
+    """DESIGN section 3: setup, run, test, bench, check; setup is skipped while pyproject.toml is unchanged."""
+    rules = make_rules()
+    assert {"setup", "run", "test", "check", "bench", "clean"} <= set(rules)
+    assert rules["setup"] == ("$(STAMP)", [])
+    assert rules["$(STAMP)"][0] == "pyproject.toml"
+    assert rules["run"] == ("setup", ["$(BIN)/turnstream serve --load sample"])
+    assert rules["test"] == ("setup", ["$(BIN)/python -m pytest"])
+    assert [line.split()[-1].removeprefix("$(BIN)/") for line in rules["check"][1]] == [
+        "check",
+        "--check",
+        "pyright",
+        "lint-imports",
+    ]
+    assert rules["bench"] == ("setup", ["$(BIN)/python -m bench"])
+
+
+def test_ci_calls_the_tests_and_then_the_checks() -> None:
+    """`.ci/run` is executable, parses, stops at the first unexpected failure, and runs what the README says."""
+    script = ROOT / ".ci" / "run"
+    content = script.read_text(encoding="utf-8")
+    assert os.access(script, os.X_OK)
+    assert content.startswith("#!/usr/bin/env bash\n")
+    assert "set -euo pipefail" in content
+    assert content.index("make test") < content.index("make check")
+    assert subprocess.run(["bash", "-n", script], check=False).returncode == 0
+
+
+def run_ci_with(tmp_path: Path, **endings: int) -> tuple[int, str]:
+    """Run .ci/run in a copy of its folder where `make <target>` ends as told."""
+    (tmp_path / ".ci").mkdir()
+    script = tmp_path / ".ci" / "run"
+    script.write_text(text(".ci/run"), encoding="utf-8")
+    script.chmod(0o755)
+    rules = [f"{target}:\n\t@echo ran {target}; exit {code}\n" for target, code in endings.items()]
+    (tmp_path / "Makefile").write_text("".join(rules), encoding="utf-8")
+    ended = subprocess.run([script], check=False, capture_output=True, text=True, timeout=30)
+    return ended.returncode, ended.stdout
+
+
+@pytest.mark.parametrize(("test", "check", "fails"), [(0, 0, False), (1, 0, True), (0, 1, True), (5, 1, True)])
+def test_ci_fails_when_the_tests_or_the_checks_fail(tmp_path: Path, test: int, check: int, fails: bool) -> None:
+    """Both run in every case, the tests' closing lines come last, and no failure is lost in the pipe."""
+    status, output = run_ci_with(tmp_path, test=test, check=check)
+    assert (status != 0) == fails
+    closing = output[output.index("its closing lines:") :]
+    assert "ran test" in closing
+    assert "ran check" in output
+
+
+def test_the_sample_is_a_base_in_two_languages() -> None:
+    """Issue 1: 25 documents or more, English and Chinese, each with a title; one HTML and one text file."""
+    assert 25 <= len(SAMPLE) <= 40
+    assert {path.suffix for path in SAMPLE} == {".md", ".html", ".txt"}
+    chinese = [path for path in SAMPLE if len(HAN.findall(path.read_text(encoding="utf-8"))) > 200]
+    assert len(chinese) >= 10
+    assert len(SAMPLE) - len(chinese) >= 15
+    for path in SAMPLE:
+        assert path.suffix != ".md" or path.read_text(encoding="utf-8").startswith("# ")
+
+
+@pytest.mark.parametrize(
+    ("name", "facts"),
+    [
+        (
+            "openai-board-november-2023.md",
+            [
+                "Greg Brockman (chair), Ilya Sutskever, Sam Altman, Adam D'Angelo, Tasha McCauley and Helen Toner",
+                "Mira Murati interim chief executive",
+                "Emmett Shear",
+                "Bret Taylor (chair), Larry Summers and Adam D'Angelo",
+            ],
+        ),
+        ("openai-board-2023-zh.md", ["Greg Brockman，主席", "Helen Toner", "2023年11月17日", "Emmett Shear"]),
+        ("openai-timeline-zh.md", ["OpenAI 时间线", "2015年12月11日", "2022年11月30日", "2025年"]),
+        ("openai-and-anthropic.md", ["29 December 2020", "founded in 2021"]),
+    ],
+)
+def test_the_sample_holds_the_facts_that_the_harness_asks_for(name: str, facts: list[str]) -> None:
+    """Seeds 001: board, timeline and relation questions have their answers in the base."""
+    content = text(f"sample/{name}")
+    assert [fact for fact in facts if fact not in content] == []
