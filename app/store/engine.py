@@ -1,0 +1,81 @@
+"""The connection pool, and the one way to use it: a transaction that is closed before anything else is awaited.
+
+Functions of the store open, use and close a connection; nobody outside holds one. No statement runs
+inside a scope that a reader's disconnect can cancel: request handlers do their reads before they stream.
+"""
+
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
+
+from sqlalchemy import URL, make_url
+from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+
+from app.errors import AppError, RefusalCode
+
+
+class StoreUnavailable(AppError):
+    """The database did not do what it was asked: gone, out of connections, or in trouble. Details are in the log."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            RefusalCode.DATABASE_UNAVAILABLE, "The database is not available right now; try again.", retry_after_s=2
+        )
+
+
+class Database:
+    """A pool of connections to one Postgres. Made by main.py, closed by it."""
+
+    def __init__(
+        self, url: str | URL, *, pool_size: int = 10, pool_timeout_s: float = 5.0, statement_timeout_s: float = 30.0
+    ) -> None:
+        self.engine: AsyncEngine = create_async_engine(
+            async_url(url),
+            pool_size=pool_size,
+            max_overflow=0,
+            pool_timeout=pool_timeout_s,
+            pool_pre_ping=True,
+            connect_args={
+                "timeout": pool_timeout_s,
+                "command_timeout": statement_timeout_s,
+                "server_settings": {"application_name": "turnstream"},
+            },
+        )
+
+    @asynccontextmanager
+    async def begin(self) -> AsyncGenerator[AsyncConnection, None]:
+        """A transaction: committed at the end of the block, rolled back when it raises.
+
+        Raises:
+            StoreUnavailable: for whatever the database or the way to it does wrong, the cause chained.
+            IntegrityError: a constraint said no; the caller knows what that means.
+        """
+        with _as_unavailable():
+            async with self.engine.begin() as connection:
+                yield connection
+
+    @asynccontextmanager
+    async def read(self) -> AsyncGenerator[AsyncConnection, None]:
+        """A connection for one read; nothing it does is committed. Raises as `begin`."""
+        with _as_unavailable():
+            async with self.engine.connect() as connection:
+                yield connection
+
+    async def aclose(self) -> None:
+        await self.engine.dispose()
+
+
+@contextmanager
+def _as_unavailable() -> Generator[None, None, None]:
+    try:
+        yield
+    except IntegrityError:
+        raise
+    except (SQLAlchemyError, OSError, TimeoutError) as error:
+        raise StoreUnavailable from error
+
+
+def async_url(url: str | URL) -> URL:
+    """The URL with the asyncpg driver, whichever way the user wrote it (`postgres://`, `postgresql://`)."""
+    parsed = make_url(url.replace("postgres://", "postgresql://", 1) if isinstance(url, str) else url)
+    return parsed.set(drivername="postgresql+asyncpg")

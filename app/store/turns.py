@@ -1,0 +1,356 @@
+"""Turns and the messages they leave: admission, checkpoints, the save, leases. One statement per act.
+
+Decides exclusion (the partial unique index) and that question, turn and answer are written together. A turn
+costs one statement to admit, one for its history, one to save, and one per checkpoint. JSON columns take and
+give encoded JSON text. Source: DESIGN sections 5 and 8, cases D04, D06 and S09.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import text
+from sqlalchemy.exc import IntegrityError
+
+from app.errors import AppError, RefusalCode, TurnErrorCode
+from app.store.engine import Database
+
+LEASE_S = 15
+"""How long a running turn stays its process's own without a renewal."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewTurn:
+    """What admission needs. Exactly one of `base` (a new conversation) and `conversation_id` decides where."""
+
+    turn_id: str
+    question_id: str
+    new_conversation_id: str
+    owner: str
+    replica: str
+    question: str
+    title: str
+    conversation_id: str | None
+    base: str | None
+    as_of: str | None
+    request_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class AdmittedTurn:
+    """A turn that runs: its row is in the database and nobody else can start one in its conversation."""
+
+    turn_id: str
+    conversation_id: str
+    question_id: str
+    base_id: str
+    title: str
+    question: str
+    as_of: str | None
+    first: bool
+    """Whether the conversation began with it, so that there is no history to read."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownRequest:
+    """The turn that an earlier request with the same request_id started."""
+
+    turn_id: str
+    conversation_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is saved when a turn ends. The JSON fields are encoded JSON."""
+
+    turn_id: str
+    answer_id: str
+    status: str
+    content: str
+    steps: bytes
+    sources: bytes
+    resolved: bytes
+    tool_exchange: bytes
+    evidence: str | None
+    cited: bytes
+    stopped: bool
+    error_code: str | None
+    error_message: str | None
+    model: str
+    usage: bytes
+    last_seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class LostTurn:
+    """A turn whose process is gone; `checkpoint` is the encoded JSON of what it had, if it had written any."""
+
+    turn_id: str
+    conversation_id: str
+    checkpoint: bytes | None
+
+
+_FIRST = text("""
+WITH c AS (
+    INSERT INTO conversations (id, owner, base_id, title)
+    SELECT CAST(:new_conversation_id AS uuid), :owner, b.id, :title FROM bases b WHERE b.name = :base
+    RETURNING id, base_id, title
+), m AS (
+    INSERT INTO messages (id, conversation_id, position, role, content, turn_id)
+    SELECT CAST(:question_id AS uuid), c.id, 1, 'user', :question, CAST(:turn_id AS uuid) FROM c
+    RETURNING id
+), t AS (
+    INSERT INTO turns (id, conversation_id, question_id, owner, request_id, as_of, replica, lease_until)
+    SELECT CAST(:turn_id AS uuid), c.id, m.id, :owner, CAST(:request_id AS uuid), :as_of, :replica,
+           now() + make_interval(secs => :lease_s)
+    FROM c, m
+    RETURNING id
+)
+SELECT c.id, c.base_id, c.title, CAST(NULL AS text) AS base_name FROM c, t
+""")
+
+_NEXT = text("""
+WITH c AS (
+    UPDATE conversations SET updated_at = now()
+    WHERE id = CAST(:conversation_id AS uuid) AND owner = :owner
+    RETURNING id, base_id, title
+), m AS (
+    INSERT INTO messages (id, conversation_id, position, role, content, turn_id)
+    SELECT CAST(:question_id AS uuid), c.id,
+           coalesce((SELECT max(position) FROM messages WHERE conversation_id = c.id), 0) + 1,
+           'user', :question, CAST(:turn_id AS uuid)
+    FROM c
+    RETURNING id
+), t AS (
+    INSERT INTO turns (id, conversation_id, question_id, owner, request_id, as_of, replica, lease_until)
+    SELECT CAST(:turn_id AS uuid), c.id, m.id, :owner, CAST(:request_id AS uuid), :as_of, :replica,
+           now() + make_interval(secs => :lease_s)
+    FROM c, m
+    RETURNING id
+)
+SELECT c.id, c.base_id, c.title, b.name AS base_name FROM c JOIN bases b ON b.id = c.base_id, t
+""")
+
+_RETRIED = text("""
+SELECT m.role, m.content,
+       (SELECT count(*) FROM messages a
+           WHERE a.conversation_id = m.conversation_id AND a.position > m.position) AS later,
+       (SELECT count(*) FROM messages a WHERE a.conversation_id = m.conversation_id AND a.position > m.position
+           AND a.role = 'assistant' AND a.error_code IS NOT NULL) AS failed
+FROM messages m JOIN conversations c ON c.id = m.conversation_id
+WHERE m.id = CAST(:question_id AS uuid) AND c.id = CAST(:conversation_id AS uuid) AND c.owner = :owner
+""")
+
+_RETRY = text("""
+WITH c AS (
+    UPDATE conversations SET updated_at = now()
+    WHERE id = CAST(:conversation_id AS uuid) AND owner = :owner
+    RETURNING id, base_id, title
+), t AS (
+    INSERT INTO turns (id, conversation_id, question_id, owner, request_id, as_of, replica, lease_until)
+    SELECT CAST(:turn_id AS uuid), c.id, CAST(:question_id AS uuid), :owner, CAST(:request_id AS uuid), :as_of,
+           :replica, now() + make_interval(secs => :lease_s)
+    FROM c
+    RETURNING id
+)
+SELECT c.id, c.base_id, c.title, b.name AS base_name FROM c JOIN bases b ON b.id = c.base_id, t
+""")
+
+_SAVE = text("""
+WITH t AS (
+    UPDATE turns SET status = :status, finished_at = now(), checkpoint = NULL, error_code = :error_code,
+                     answer_id = CAST(:answer_id AS uuid), last_seq = :last_seq
+    WHERE id = CAST(:turn_id AS uuid) AND status = 'running'
+    RETURNING conversation_id, question_id
+), replaced AS (
+    DELETE FROM messages a USING t, messages q
+    WHERE q.id = t.question_id AND a.conversation_id = t.conversation_id AND a.position > q.position
+      AND a.role = 'assistant' AND a.error_code IS NOT NULL
+    RETURNING a.id
+), m AS (
+    INSERT INTO messages (id, conversation_id, position, role, content, steps, sources, resolved, tool_exchange,
+                          evidence, cited, stopped, error_code, error_message, model, usage, turn_id)
+    SELECT CAST(:answer_id AS uuid), t.conversation_id,
+           coalesce((SELECT max(position) FROM messages WHERE conversation_id = t.conversation_id), 0) + 1,
+           'assistant', :content, CAST(:steps AS jsonb), CAST(:sources AS jsonb), CAST(:resolved AS jsonb),
+           CAST(:tool_exchange AS jsonb), :evidence, CAST(:cited AS jsonb), :stopped, :error_code, :error_message,
+           :model, CAST(:usage AS jsonb), CAST(:turn_id AS uuid)
+    FROM t
+    RETURNING id
+), c AS (
+    UPDATE conversations SET updated_at = now() FROM t WHERE conversations.id = t.conversation_id RETURNING 1
+)
+SELECT (SELECT count(*) FROM t) AS saved, (SELECT count(*) FROM replaced) AS replaced,
+       (SELECT count(*) FROM m) AS written, (SELECT count(*) FROM c) AS touched
+""")
+
+_CHECKPOINT = text("""
+UPDATE turns SET checkpoint = CAST(draft.checkpoint AS jsonb)
+FROM unnest(CAST(:ids AS uuid[]), CAST(:checkpoints AS text[])) AS draft(id, checkpoint)
+WHERE turns.id = draft.id AND turns.status = 'running'
+""")
+
+_RENEW = text("""
+UPDATE turns SET lease_until = now() + make_interval(secs => :lease_s)
+WHERE replica = :replica AND status = 'running'
+RETURNING id, stop_requested
+""")
+
+_REQUEST_STOP = text("""
+UPDATE turns SET stop_requested = true FROM conversations c
+WHERE turns.id = CAST(:turn_id AS uuid) AND turns.conversation_id = CAST(:conversation_id AS uuid)
+  AND c.id = turns.conversation_id AND c.owner = :owner AND turns.status = 'running'
+RETURNING turns.id
+""")
+
+_KNOWN_REQUEST = text("""
+SELECT id, conversation_id FROM turns WHERE owner = :owner AND request_id = CAST(:request_id AS uuid)
+""")
+
+_LOST = text("""
+SELECT id, conversation_id, CAST(checkpoint AS text) AS checkpoint FROM turns
+WHERE status = 'running' AND lease_until < now()
+FOR UPDATE SKIP LOCKED
+""")
+
+_CLAIM = text("""
+UPDATE turns SET replica = :replica, lease_until = now() + make_interval(secs => :lease_s)
+WHERE id = ANY(CAST(:ids AS uuid[])) AND status = 'running'
+""")
+
+
+async def known_request(database: Database, owner: str, request_id: str) -> KnownRequest | None:
+    """The turn that this request id of this owner has already started."""
+    async with database.read() as connection:
+        row = (await connection.execute(_KNOWN_REQUEST, {"owner": owner, "request_id": request_id})).one_or_none()
+    return KnownRequest(str(row.id), str(row.conversation_id)) if row else None
+
+
+async def admit(database: Database, new: NewTurn) -> AdmittedTurn | KnownRequest:
+    """Store the question and start its turn, or give the turn that this request id has already started.
+
+    Raises:
+        AppError: answer_running while another turn of the conversation runs; not_found for an unknown base or
+            somebody else's conversation; invalid where the conversation belongs to another base.
+    """
+    parameters = {field: getattr(new, field) for field in NewTurn.__dataclass_fields__} | {"lease_s": LEASE_S}
+    try:
+        async with database.begin() as connection:
+            row = (await connection.execute(_NEXT if new.conversation_id else _FIRST, parameters)).one_or_none()
+            if row is None:
+                raise _not_found(new)
+            _check_base(new, row.base_name)
+    except IntegrityError as error:
+        return await _refused_or_known(database, new, error)
+    return AdmittedTurn(
+        new.turn_id,
+        str(row.id),
+        new.question_id,
+        str(row.base_id),
+        row.title,
+        new.question,
+        new.as_of,
+        first=new.conversation_id is None,
+    )
+
+
+async def admit_retry(database: Database, new: NewTurn) -> AdmittedTurn | KnownRequest:
+    """Start a turn for a question that is already stored and has no answer; nothing changes when refused.
+
+    `new.question_id` names the question; its stored text is what is asked.
+
+    Raises:
+        AppError: as admit; retry_not_question, retry_answered.
+    """
+    parameters = {field: getattr(new, field) for field in NewTurn.__dataclass_fields__} | {"lease_s": LEASE_S}
+    try:
+        async with database.begin() as connection:
+            asked = (await connection.execute(_RETRIED, parameters)).one_or_none()
+            if asked is None:
+                raise AppError(RefusalCode.NOT_FOUND, "This conversation has no such message.")
+            if asked.role != "user":
+                raise AppError(RefusalCode.RETRY_NOT_QUESTION, "Only a question can be asked again.")
+            if asked.later > asked.failed:
+                raise AppError(
+                    RefusalCode.RETRY_ANSWERED, "Only the last question, while it has no answer, can be asked again."
+                )
+            row = (await connection.execute(_RETRY, parameters)).one()
+            _check_base(new, row.base_name)
+    except IntegrityError as error:
+        return await _refused_or_known(database, new, error)
+    return AdmittedTurn(
+        new.turn_id, str(row.id), new.question_id, str(row.base_id), row.title, asked.content, new.as_of, first=False
+    )
+
+
+async def save(database: Database, answer: Answer) -> bool:
+    """Store the answer and end the turn, together; False when the turn was no longer running."""
+    parameters: dict[str, object] = {}
+    for field in Answer.__dataclass_fields__:
+        value = getattr(answer, field)
+        parameters[field] = value.decode() if isinstance(value, bytes) else value
+    async with database.begin() as connection:
+        row = (await connection.execute(_SAVE, parameters)).one()
+    return row.saved == 1
+
+
+async def checkpoint(database: Database, drafts: Sequence[tuple[str, bytes]]) -> None:
+    """Write (turn id, encoded JSON) of turns that are still running, all in one statement."""
+    parameters = {"ids": [turn_id for turn_id, _ in drafts], "checkpoints": [data.decode() for _, data in drafts]}
+    async with database.begin() as connection:
+        await connection.execute(_CHECKPOINT, parameters)
+
+
+async def renew(database: Database, replica: str) -> tuple[frozenset[str], frozenset[str]]:
+    """Renew the leases of this process's running turns; gives (running, those that somebody asked to stop)."""
+    async with database.begin() as connection:
+        rows = (await connection.execute(_RENEW, {"replica": replica, "lease_s": LEASE_S})).all()
+    return frozenset(str(r.id) for r in rows), frozenset(str(r.id) for r in rows if r.stop_requested)
+
+
+async def request_stop(database: Database, *, owner: str, conversation_id: str, turn_id: str) -> bool:
+    """Leave a lasting mark that the running turn is to stop; False when it isn't running (case D08)."""
+    parameters = {"owner": owner, "conversation_id": conversation_id, "turn_id": turn_id}
+    async with database.begin() as connection:
+        return (await connection.execute(_REQUEST_STOP, parameters)).one_or_none() is not None
+
+
+async def claim_lost(database: Database, replica: str) -> list[LostTurn]:
+    """Take over the turns whose lease has lapsed, each by exactly one process."""
+    async with database.begin() as connection:
+        rows = (await connection.execute(_LOST)).all()
+        if rows:
+            claim = {"replica": replica, "ids": [r.id for r in rows], "lease_s": LEASE_S}
+            await connection.execute(_CLAIM, claim)
+    return [
+        LostTurn(str(r.id), str(r.conversation_id), None if r.checkpoint is None else str(r.checkpoint).encode())
+        for r in rows
+    ]
+
+
+def _not_found(new: NewTurn) -> AppError:
+    if new.conversation_id is None:
+        return AppError(RefusalCode.NOT_FOUND, f"There is no base named {new.base!r}.")
+    return AppError(RefusalCode.NOT_FOUND, "There is no such conversation.")
+
+
+def _check_base(new: NewTurn, actual: str | None) -> None:
+    if actual is not None and new.base is not None and new.base != actual:
+        message = f"This conversation belongs to the base {actual!r}; leave `base` out or name that one."
+        raise AppError(RefusalCode.INVALID, message)
+
+
+async def _refused_or_known(database: Database, new: NewTurn, error: IntegrityError) -> KnownRequest:
+    """Which uniqueness was violated decides what the caller is told.
+
+    Raises:
+        AppError: answer_running, unless the request id is already known.
+    """
+    constraint = getattr(error.orig.__cause__, "constraint_name", None) if error.orig else None
+    if new.request_id is not None:
+        known = await known_request(database, new.owner, new.request_id)
+        if known is not None:
+            return known
+    if constraint in ("uq_turns_one_running", "uq_messages_conversation_id_position"):
+        message = "An answer is still being written in this conversation; attach to it, stop it, or wait."
+        raise AppError(TurnErrorCode.ANSWER_RUNNING, message) from None
+    raise error
