@@ -1,0 +1,305 @@
+"""The laws of the live log, for every implementation of the port."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+
+import pytest
+
+from app.errors import TurnErrorCode
+from app.live.frames import Conversation, Failed, Sources
+from app.live.log import LAG_BYTES, LiveLog, Position
+from tests.live.tabs import DONE, FACTORIES, LogFactory, Published, begin, source, step, tab
+
+
+@pytest.fixture(params=FACTORIES.values(), ids=list(FACTORIES))
+def factory(request: pytest.FixtureRequest) -> LogFactory:
+    return request.param
+
+
+@pytest.fixture
+async def log(factory: LogFactory) -> AsyncGenerator[LiveLog]:
+    async with factory(60) as live_log:
+        yield live_log
+
+
+def forty(log: LiveLog) -> Published:
+    """A running turn of forty frames."""
+    turn = begin(log)
+    turn.append(Conversation("c1", "t1", "m0", "Who?"))
+    turn.append(step(1, 0))
+    turn.append(Sources((source(1),)))
+    for n in range(37):
+        turn.say(f"word {n} 🦀 ")
+    return turn
+
+
+async def test_frames_are_numbered_from_one_without_a_gap(log: LiveLog) -> None:
+    """Law 1: the id is `<turn_id>:<seq>`; who was attached from the start gets every frame."""
+    turn = begin(log)
+    first = tab(turn, await log.attach_turn("t1", 0), 0)
+    turn.append(Conversation("c1", "t1", "m0", "Who?"))
+    for n in range(5):
+        turn.say(f"{n}")
+    turn.append(DONE)
+    frames = await first.read_all()
+    assert [frame.id for frame in frames] == [f"t1:{seq}" for seq in range(1, 8)]
+    assert [frame.event for frame in frames] == ["conversation", *["delta"] * 5, "done"]
+    assert (first.over, first.reader.finished) == (True, True)
+
+
+@pytest.mark.parametrize("seq", [0, 1, 25, 39, 40])
+async def test_a_position_in_the_log_goes_on_from_the_next_frame(log: LiveLog, seq: int) -> None:
+    """Case S10: reconnect with 25 gives 26 to 40 exactly once, and then what follows."""
+    turn = forty(log)
+    again = tab(turn, await log.attach("c1", Position("t1", seq)), seq)
+    assert [frame.seq for frame in await again.read_all()] == list(range(seq + 1, 41))
+    turn.say("more")
+    turn.append(DONE)
+    assert [frame.seq for frame in await again.read_all()] == [41, 42]
+    assert again.over
+
+
+@pytest.mark.parametrize("after", [None, Position("t0", 25), Position("t1", 999), Position("t1", 41)])
+async def test_no_foreign_and_no_future_position_gets_one_snapshot(log: LiveLog, after: Position | None) -> None:
+    """Case S10: none, an id of the previous turn, 999, one too far: a snapshot that replaces, then what follows."""
+    begin(log, turn_id="t0").append(DONE)
+    turn = forty(log)
+    late = tab(turn, await log.attach("c1", after))
+    frames = await late.read_all()
+    assert [(frame.event, frame.id) for frame in frames] == [("snapshot", "t1:40")]
+    assert frames[0].data["turn_id"] == "t1"
+    turn.say("more")
+    assert [(frame.event, frame.id) for frame in await late.read_all()] == [("delta", "t1:41")]
+
+
+async def test_a_snapshot_of_a_turn_without_frames_is_empty_and_can_be_resumed(log: LiveLog) -> None:
+    """A tab that comes before the first frame misses nothing."""
+    turn = begin(log)
+    early = tab(turn, await log.attach("c1", None))
+    assert [(frame.event, frame.id) for frame in await early.read_all()] == [("snapshot", "t1:0")]
+    turn.say("first")
+    again = tab(turn, await log.attach("c1", Position("t1", 0)), 0)
+    assert [frame.id for frame in await again.read_all()] == ["t1:1"]
+    assert [frame.id for frame in await early.read_all()] == ["t1:1"]
+
+
+async def test_an_expired_position_gets_a_snapshot(log: LiveLog) -> None:
+    """Case S10: what the log has let go of can't be resumed from."""
+    turn = begin(log)
+    for _ in range(40):
+        turn.say("x" * 100_000)
+    late = tab(turn, await log.attach("c1", Position("t1", 1)), 1)
+    assert [(frame.event, frame.id) for frame in await late.read_all()] == [("snapshot", "t1:40")]
+
+
+async def test_a_reader_that_lags_gets_a_snapshot_and_slows_nobody(log: LiveLog) -> None:
+    """Case S13: 5 MB pass one that does not read, while two others get every frame."""
+    turn = begin(log)
+    slow = tab(turn, await log.attach_turn("t1", 0), 0)
+    others = [tab(turn, await log.attach_turn("t1", 0), 0) for _ in range(2)]
+    for _ in range(100):
+        turn.say("x" * 50_000)
+        for other in others:
+            await other.read_all()
+    for other in others:
+        assert [(frame.event, frame.seq) for frame in other.frames] == [("delta", seq) for seq in range(1, 101)]
+    assert [(frame.event, frame.id) for frame in await slow.read_all()] == [("snapshot", "t1:100")]
+    turn.append(DONE)
+    assert [frame.event for frame in await slow.read_all()] == ["done"]
+
+
+async def test_a_reader_just_within_the_lag_gets_its_frames(log: LiveLog) -> None:
+    """Law 4: a snapshot only beyond LAG_BYTES."""
+    turn = begin(log)
+    near, far = [tab(turn, await log.attach_turn("t1", 0), 0) for _ in range(2)]
+    while turn.behind(0) <= LAG_BYTES - 11_000:
+        turn.say("x" * 10_000)
+    assert {frame.event for frame in await near.read_all()} == {"delta"}
+    turn.say("x" * 10_000)
+    turn.say("x" * 10_000)
+    assert turn.behind(0) > LAG_BYTES
+    assert [frame.event for frame in await far.read_all()] == ["snapshot"]
+
+
+async def test_a_snapshot_for_a_laggard_of_a_finished_turn_is_followed_by_its_end(log: LiveLog) -> None:
+    """Case S13: who fell behind is never told less than that the turn is over."""
+    turn = begin(log)
+    slow = tab(turn, await log.attach_turn("t1", 0), 0)
+    for _ in range(10):
+        turn.say("x" * 100_000)
+    turn.append(DONE)
+    assert [(frame.event, frame.id) for frame in await slow.read_all()] == [("snapshot", "t1:10"), ("done", "t1:11")]
+    assert (slow.over, slow.reader.finished) == (True, True)
+
+
+async def test_after_the_terminal_frame_nothing_can_be_appended(log: LiveLog) -> None:
+    """Law 5."""
+    turn = begin(log)
+    turn.append(Failed(TurnErrorCode.INTERNAL, "x", retryable=True))
+    with pytest.raises(RuntimeError, match="after the terminal frame"):
+        turn.writer.append(DONE)
+
+
+async def test_a_late_tab_gets_the_terminal_frame(log: LiveLog) -> None:
+    """Law 5: with a position just that, without one a snapshot before it; who has it has nothing to wait for."""
+    turn = forty(log)
+    turn.append(DONE)
+    resumed = tab(turn, await log.attach("c1", Position("t1", 40)), 40)
+    assert not resumed.reader.finished
+    assert [(frame.event, frame.id) for frame in await resumed.read_all()] == [("done", "t1:41")]
+    fresh = tab(turn, await log.attach("c1", None))
+    assert [(frame.event, frame.id) for frame in await fresh.read_all()] == [("snapshot", "t1:40"), ("done", "t1:41")]
+    assert all(late.over and late.reader.finished for late in (resumed, fresh))
+    assert await log.attach("c1", Position("t1", 41)) is None
+
+
+async def test_a_conversation_in_which_nothing_runs_has_nothing_to_attach_to(log: LiveLog) -> None:
+    """DESIGN 5: the caller then sends `idle`."""
+    assert await log.attach("c1", None) is None
+    assert await log.attach("c1", Position("t1", 3)) is None
+    assert await log.attach_turn("t1", 0) is None
+
+
+async def test_the_log_of_a_finished_turn_expires_and_who_is_attached_reads_on(factory: LogFactory) -> None:
+    """Law 5: kept for a while, then forgotten; a running turn is kept however long it takes."""
+    async with factory(0) as log:
+        running = begin(log, "c2", "t2")
+        turn = forty(log)
+        attached = tab(turn, await log.attach("c1", Position("t1", 10)), 10)
+        turn.append(DONE)
+        async with asyncio.timeout(5):
+            while await log.attach("c1", None) is not None:  # noqa: ASYNC110 - the port has no event for it
+                await asyncio.sleep(0)
+        assert await log.attach_turn("t1", 0) is None
+        assert [frame.seq for frame in await attached.read_all()] == list(range(11, 42))
+        assert await log.attach("c2", None) is not None
+        running.append(DONE)
+
+
+async def test_an_expired_turn_does_not_take_its_successor_with_it(factory: LogFactory) -> None:
+    """A follow-up the instant a client sees `done` keeps its log."""
+    async with factory(0) as log:
+        begin(log).append(DONE)
+        second = begin(log, turn_id="t2")
+        async with asyncio.timeout(5):
+            while await log.attach_turn("t1", 0) is not None:  # noqa: ASYNC110 - the port has no event for it
+                await asyncio.sleep(0)
+        second.say("still here")
+        attached = tab(second, await log.attach("c1", None))
+        assert [frame.id for frame in await attached.read_all()] == ["t2:1"]
+
+
+async def test_attaching_to_a_conversation_means_its_newest_turn(log: LiveLog) -> None:
+    """Readers of the old turn end with it; its own id still reaches it."""
+    first = begin(log)
+    old = tab(first, await log.attach("c1", None))
+    first.append(DONE)
+    second = begin(log, turn_id="t2")
+    second.say("new")
+    new = tab(second, await log.attach("c1", Position("t1", 1)))
+    assert [(frame.event, frame.id) for frame in await new.read_all()] == [("snapshot", "t2:1")]
+    assert [frame.event for frame in await old.read_all()] == ["snapshot", "done"]
+    by_turn = tab(first, await log.attach_turn("t1", 0), 0)
+    assert [frame.id for frame in await by_turn.read_all()] == ["t1:1"]
+
+
+async def test_a_snapshot_of_a_take_over_replaces_what_readers_had(log: LiveLog) -> None:
+    """DESIGN 5: `snapshot` is also a frame of the turn, and later tabs start from it."""
+    turn = forty(log)
+    attached = tab(turn, await log.attach("c1", Position("t1", 38)), 38)
+    turn.take_over()
+    turn.say("on")
+    assert [frame.event for frame in await attached.read_all()] == ["delta", "delta", "snapshot", "delta"]
+    fresh = tab(turn, await log.attach("c1", None))
+    await fresh.read_all()
+    assert fresh.state == attached.state == turn.states[-1]
+
+
+async def test_a_waiting_reader_is_woken_by_a_frame(log: LiveLog) -> None:
+    """Frames reach a tab when they are published, and several that wait come together."""
+    turn = begin(log)
+    waiting = tab(turn, await log.attach_turn("t1", 0), 0)
+    read = asyncio.create_task(waiting.read(30))
+    await asyncio.sleep(0)
+    turn.say("a")
+    turn.say("b")
+    async with asyncio.timeout(5):
+        assert [frame.seq for frame in await read] == [1, 2]
+
+
+async def test_a_quiet_turn_gives_nothing_after_the_timeout(log: LiveLog) -> None:
+    """So that the caller can send a heartbeat; the reader stays attached."""
+    turn = begin(log)
+    quiet = tab(turn, await log.attach_turn("t1", 0), 0)
+    assert await quiet.reader.read(0.001) == b""
+    assert not quiet.reader.finished
+    turn.say("a")
+    assert [frame.seq for frame in await quiet.read_all()] == [1]
+
+
+async def test_a_cancelled_read_loses_nothing(log: LiveLog) -> None:
+    """A caller may give up waiting and read again."""
+    turn = begin(log)
+    reader = tab(turn, await log.attach_turn("t1", 0), 0)
+    read = asyncio.create_task(reader.reader.read(30))
+    await asyncio.sleep(0)
+    read.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await read
+    turn.say("a")
+    assert [frame.seq for frame in await reader.read_all()] == [1]
+
+
+async def test_closing_a_reader_ends_its_pending_read_and_no_other(log: LiveLog) -> None:
+    """Detaching is safe at any time, and twice."""
+    turn = begin(log)
+    one, other = [tab(turn, await log.attach_turn("t1", 0), 0) for _ in range(2)]
+    read = asyncio.create_task(one.reader.read(30))
+    await asyncio.sleep(0)
+    one.reader.close()
+    one.reader.close()
+    async with asyncio.timeout(5):
+        assert await read is None
+    turn.say("a")
+    assert await one.reader.read(0) is None
+    assert not one.reader.finished
+    assert [frame.seq for frame in await other.read_all()] == [1]
+
+
+async def test_closing_all_readers_leaves_turns_running(log: LiveLog) -> None:
+    """At shutdown open streams end, while a turn still finishes."""
+    turn = forty(log)
+    tabs = [tab(turn, await log.attach("c1", Position("t1", 40)), 40) for _ in range(3)]
+    reads = [asyncio.create_task(attached.reader.read(30)) for attached in tabs]
+    await asyncio.sleep(0)
+    log.close_readers()
+    async with asyncio.timeout(5):
+        assert await asyncio.gather(*reads) == [None, None, None]
+    turn.say("more")
+    turn.append(DONE)
+    late = tab(turn, await log.attach("c1", Position("t1", 40)), 40)
+    assert [frame.seq for frame in await late.read_all()] == [41, 42]
+
+
+@pytest.mark.parametrize(
+    ("header", "position"),
+    [
+        ("t1:25", Position("t1", 25)),
+        (" t1:25 ", Position("t1", 25)),
+        ("t1:0", Position("t1", 0)),
+        ("a:b:3", Position("a:b", 3)),
+        (None, None),
+        ("", None),
+        ("25", None),
+        (":25", None),
+        ("t1:", None),
+        ("t1:-1", None),
+        ("t1:2.5", None),
+        ("t1:x", None),
+        ("t1:٢", None),
+        ("t1:" + "9" * 13, None),
+    ],
+)
+def test_a_last_event_id_is_a_turn_and_a_number_or_nothing(header: str | None, position: Position | None) -> None:
+    """Case S10: whatever else a client sends is as good as none."""
+    assert Position.parse(header) == position

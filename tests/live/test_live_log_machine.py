@@ -1,0 +1,162 @@
+"""The live log under any order of appending, attaching, reading and closing."""
+
+import asyncio
+from collections.abc import Coroutine
+from contextlib import AsyncExitStack
+from typing import Any, ClassVar, TypeVar
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
+
+from app.live.frames import Conversation, Sources
+from app.live.log import LAG_BYTES, Position
+from tests.live.tabs import DONE, FACTORIES, Published, Tab, begin, source, step, tab
+
+T = TypeVar("T")
+INDEX = st.integers(0, 1_000)
+
+
+class LogMachine(RuleBasedStateMachine):
+    """One conversation, its turns one after the other, and any number of tabs. What a tab is sent it checks itself."""
+
+    implementation: ClassVar[str]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
+        self.stack = AsyncExitStack()
+        self.log = self.do(self.stack.enter_async_context(FACTORIES[self.implementation](60)))
+        self.turns: list[Published] = []
+        self.tabs: list[Tab] = []
+
+    def do(self, work: Coroutine[Any, Any, T]) -> T:
+        return self.runner.run(work)
+
+    @property
+    def turn(self) -> Published:
+        return self.turns[-1]
+
+    @property
+    def running(self) -> bool:
+        return bool(self.turns) and not self.turn.finished
+
+    async def append(self, *frames: Any) -> None:
+        """Inside the loop, where turns publish."""
+        for frame in frames:
+            self.turn.append(frame)
+
+    @precondition(lambda self: not self.running)
+    @rule()
+    def open(self) -> None:
+        turn_id = f"t{len(self.turns) + 1}"
+        self.turns.append(begin(self.log, turn_id=turn_id))
+        self.do(self.append(Conversation("c1", turn_id, "m0", "Who?")))
+
+    @precondition(lambda self: self.running)
+    @rule(text=st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), min_size=1))
+    def say(self, text: str) -> None:
+        async def publish() -> None:
+            self.turn.say(text)
+
+        self.do(publish())
+
+    @precondition(lambda self: self.running)
+    @rule(kilobytes=st.sampled_from([60, 200, 300, 1_100]), pieces=st.integers(1, 3))
+    def say_much(self, kilobytes: int, pieces: int) -> None:
+        async def publish() -> None:
+            for _ in range(pieces):
+                self.turn.say("x" * 1024 * kilobytes)
+
+        self.do(publish())
+
+    @precondition(lambda self: self.running)
+    @rule(sources=st.integers(0, 3))
+    def gather(self, sources: int) -> None:
+        found = Sources(tuple(source(n + 1) for n in range(sources)))
+        self.do(self.append(step(len(self.turn.states[-1].steps) + 1, 0), found))
+
+    @precondition(lambda self: self.running)
+    @rule()
+    def take_over(self) -> None:
+        async def publish() -> None:
+            self.turn.take_over()
+
+        self.do(publish())
+
+    @precondition(lambda self: self.running)
+    @rule()
+    def finish(self) -> None:
+        self.do(self.append(DONE))
+
+    @rule(where=st.sampled_from(["none", "foreign", "future", "seen", "seen", "by turn"]), index=INDEX)
+    def attach(self, where: str, index: int) -> None:
+        """Law 3: a position that was given out is gone on from; any other one gets a snapshot."""
+        if not self.turns:
+            assert self.do(self.log.attach("c1", None)) is None
+            return
+        turn = self.turn
+        seq = index % (turn.seq + 1)
+        match where:
+            case "none":
+                self.tabs.append(tab(turn, self.do(self.log.attach("c1", None))))
+            case "foreign":
+                self.tabs.append(tab(turn, self.do(self.log.attach("c1", Position("t0", seq)))))
+            case "future":
+                self.tabs.append(
+                    tab(turn, self.do(self.log.attach("c1", Position(turn.turn_id, turn.seq + 1 + index))))
+                )
+            case "by turn":
+                turn = self.turns[index % len(self.turns)]
+                self.tabs.append(tab(turn, self.do(self.log.attach_turn(turn.turn_id, 0)), 0))
+            case _:
+                reader = self.do(self.log.attach("c1", Position(turn.turn_id, seq)))
+                assert (reader is None) == (turn.finished and seq == turn.seq)
+                if reader is not None:
+                    self.tabs.append(tab(turn, reader, seq))
+
+    @precondition(lambda self: self.tabs)
+    @rule(index=INDEX)
+    def read(self, index: int) -> None:
+        """Laws 2 and 4: what comes next is the next frame, or a snapshot where it must be one."""
+        attached = self.tabs[index % len(self.tabs)]
+        before, behind = attached.seq, 0 if attached.seq is None else attached.turn.behind(attached.seq)
+        missed = 0 if before is None else attached.turn.seq - before
+        frames = self.do(attached.read())
+        if before is None:
+            assert frames[0].event == "snapshot"
+        elif behind > LAG_BYTES and missed > 1:
+            assert (frames[0].event, frames[0].seq > before + 1) == ("snapshot", True)
+        elif missed:
+            assert frames[0].seq == before + 1
+        else:
+            assert frames == []
+            assert attached.over == attached.turn.finished
+
+    @precondition(lambda self: self.tabs)
+    @rule(index=INDEX)
+    def close(self, index: int) -> None:
+        attached = self.tabs.pop(index % len(self.tabs))
+        attached.reader.close()
+        assert self.do(attached.reader.read(0)) is None
+
+    def teardown(self) -> None:
+        """Whoever is left reads to the end and has everything."""
+        try:
+            for attached in self.tabs:
+                self.do(attached.read_all())
+                assert attached.seq == attached.turn.seq
+                assert attached.state == attached.turn.states[-1]
+                assert attached.over == attached.reader.finished == attached.turn.finished
+                attached.reader.close()
+            self.do(self.stack.aclose())
+        finally:
+            self.runner.close()
+
+
+@pytest.mark.parametrize("implementation", FACTORIES)
+def test_every_reader_gets_every_frame_once_or_a_snapshot_that_covers_it(implementation: str) -> None:
+    """Laws 1 to 5 and case S10: gapless, nothing twice, snapshot and deltas equal the content."""
+    machine = type("Machine", (LogMachine,), {"implementation": implementation})
+    run_state_machine_as_test(machine, settings=settings(max_examples=60, stateful_step_count=40, deadline=None))

@@ -1,0 +1,48 @@
+"""What only the log in memory promises: how much it keeps, and what it counts for the metrics."""
+
+from app.live.frames import Delta
+from app.live.memory import LOG_BYTES, MemoryLog
+from tests.live.tabs import DONE
+
+
+async def test_a_turn_keeps_a_bounded_part_of_its_frames() -> None:
+    """Case S13: 20 MB pass, read by nobody, and what is kept stays flat."""
+    turn = MemoryLog().open("c1", "t1")
+    text = "x" * 10_000
+    oldest, most = 0, 0
+    for n in range(2_000):
+        turn.append(Delta(n * len(text), text))
+        while not turn.holds_after(oldest):
+            oldest += 1
+        most = max(most, turn.seq - oldest)
+    assert LOG_BYTES < most * len(text) < 2.1 * LOG_BYTES
+    assert [turn.holds_after(seq) for seq in (0, oldest - 1, oldest, 2_000, 2_001)] == [False, False, True, True, False]
+
+
+async def test_one_frame_larger_than_the_log_is_kept_and_read() -> None:
+    """Forgetting the old never forgets the newest."""
+    log = MemoryLog()
+    turn = log.open("c1", "t1")
+    reader = await log.attach_turn("t1", 0)
+    assert reader is not None
+    for n in range(3):
+        turn.append(Delta(n * 3 * LOG_BYTES, "x" * 3 * LOG_BYTES))
+        data = await reader.read(0)
+        assert data is not None
+        assert data.startswith(b"id: t1:%d\nevent: delta\n" % (n + 1))
+    assert [turn.holds_after(seq) for seq in range(5)] == [False, False, True, True, False]
+
+
+async def test_turns_and_readers_are_counted() -> None:
+    """For the metrics: live turns are those without a terminal frame, readers those that are attached."""
+    log = MemoryLog()
+    turns = [log.open(f"c{n}", f"t{n}") for n in range(3)]
+    readers = [await log.attach(f"c{n}", None) for n in range(3)]
+    assert (log.live_turns, log.attached_readers) == (3, 3)
+    turns[0].append(DONE)
+    for reader in readers[:2]:
+        assert reader is not None
+        reader.close()
+    assert (log.live_turns, log.attached_readers) == (2, 1)
+    log.close_readers()
+    assert (log.live_turns, log.attached_readers) == (2, 0)
