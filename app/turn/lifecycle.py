@@ -1,0 +1,250 @@
+"""One turn, from its admitted question to its terminal frame: read the history, run, publish, save, say so.
+
+The order of the end is the promise: the answer is saved and the conversation released before the terminal
+frame goes out, and exactly one goes out whatever happened. No connection is held while the model is waited
+for. Called by the supervisor, which owns the task. Source: DESIGN section 5.
+"""
+
+import asyncio
+import random
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import msgspec
+import structlog
+
+from app.errors import TurnErrorCode
+from app.live.frames import Conversation, Done, Failed, TurnUsage
+from app.live.log import Writer
+from app.llm.model import Model
+from app.llm.shape import from_stored, to_stored
+from app.store import conversations, turns
+from app.store.conversations import PastMessage
+from app.store.engine import Database, StoreUnavailable
+from app.store.ids import new_id
+from app.store.turns import AdmittedTurn, Answer
+from app.tools.registry import Registry
+from app.tools.tool import Citations, Entity, NumberedSource, ToolContext
+from app.turn import prompts, runner
+from app.turn.answer import carried, valid_citations, verdict
+from app.turn.context import HISTORY_CHARS, HISTORY_MESSAGES, PastTurn, Prompt, complete_exchange, window
+from app.turn.outcome import RETRYABLE, Answered, Broke, Outcome, Stopped, status_of
+from app.turn.policy import Limits, Policy
+from app.turn.publish import AnswerTooLong, Publisher
+from app.turn.toolbox import Toolbox
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class TurnParts:
+    """What every turn of this process is run with."""
+
+    database: Database
+    model: Model
+    registry: Registry
+    limits: Limits
+    answer_max_chars: int = 400_000
+    save_timeout_s: float = 10.0
+
+
+@dataclass(slots=True)
+class Running:
+    """A turn in flight, shared by its task (which alone writes `publisher` and `saving`) and the supervisor
+    (which alone writes `reason`, and only cancels the task while `saving` is false).
+    """
+
+    turn: AdmittedTurn
+    writer: Writer
+    publisher: Publisher
+    toolbox: Toolbox
+    reason: Literal["stop", "drain"] | None = None
+    saving: bool = False
+    unsaved: Answer | None = None
+    """The answer that could not be stored, for the supervisor to store later as a failed one."""
+    round_ended: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+def prepare(parts: TurnParts, turn: AdmittedTurn, writer: Writer, round_ended: asyncio.Event) -> Running:
+    """Everything a turn needs, and its first frame: published before anything is awaited."""
+    context = ToolContext(parts.database, turn.base_id, turn.question, Citations(), turn.as_of)
+    toolbox = Toolbox(parts.registry, context)
+    publisher = Publisher(
+        writer,
+        gathered=lambda: toolbox.sources,
+        resolved=lambda: toolbox.resolved,
+        max_chars=parts.answer_max_chars,
+    )
+    publisher.begin(Conversation(turn.conversation_id, turn.turn_id, turn.question_id, turn.title))
+    return Running(turn, writer, publisher, toolbox, round_ended=round_ended)
+
+
+async def run_turn(parts: TurnParts, running: Running) -> tuple[Outcome, Answer]:
+    """Answer the question; gives how it ended and what is to be stored. Cancelling it ends it early.
+
+    Raises:
+        asyncio.CancelledError: only when the supervisor gave no reason for the cancellation.
+    """
+    previous: tuple[NumberedSource, ...] = ()
+    try:
+        past: list[PastMessage] = []
+        if not running.turn.first:
+            turn = running.turn
+            past = await conversations.past(parts.database, turn.conversation_id, turn.question_id, HISTORY_MESSAGES)
+        previous = _previous_sources(past)
+        outcome = await _work(parts, running, past)
+    except asyncio.CancelledError:
+        if running.reason is None:
+            raise
+        _forgive_cancellation()
+        outcome = _cancelled(running.reason)
+    except AnswerTooLong:
+        message = f"The answer passed the limit of {parts.answer_max_chars} characters and was ended."
+        outcome = Broke(TurnErrorCode.ANSWER_TOO_LONG, message)
+    except StoreUnavailable as error:
+        _log.warning("history_unavailable", turn_id=running.turn.turn_id, exc_info=error)
+        outcome = Broke(TurnErrorCode.INTERNAL, "The conversation's history could not be read.")
+    running.saving = True
+    return outcome, _answer(parts, running, outcome, previous)
+
+
+async def _work(parts: TurnParts, running: Running, past: list[PastMessage]) -> Outcome:
+    prompt = Prompt(
+        running.turn.question,
+        window(past_turns(past), HISTORY_CHARS),
+        known_entities(past),
+    )
+    # the backoff's jitter is no secret
+    policy = Policy(prompt, running.toolbox, parts.limits, jitter=random.random)
+    publisher = running.publisher
+    async with aclosing(runner.run(parts.model, running.toolbox, policy)) as events:
+        async for event in events:
+            publisher.take(event)
+            if isinstance(event, runner.RoundEnded):
+                running.round_ended.set()
+    if publisher.outcome is None:
+        raise RuntimeError("a run ended without saying how")
+    return publisher.outcome
+
+
+def _forgive_cancellation() -> None:
+    """The cancellation was ours and has done its work; what follows in this task must not see it."""
+    task = asyncio.current_task()
+    if task is not None:
+        task.uncancel()
+
+
+def _cancelled(reason: Literal["stop", "drain"]) -> Outcome:
+    if reason == "stop":
+        return Stopped()
+    return Broke(TurnErrorCode.TURN_INTERRUPTED, "The server was shut down before the answer was complete.")
+
+
+def _answer(parts: TurnParts, running: Running, outcome: Outcome, previous: tuple[NumberedSource, ...]) -> Answer:
+    """What is stored, with the verdict on its evidence; publishes carried sources where there are any."""
+    publisher, toolbox = running.publisher, running.toolbox
+    draft = publisher.draft()
+    gathered_nothing = not any(not parts.registry.is_terminal(s.tool) for s in draft.steps) and not draft.sources
+    if gathered_nothing and not isinstance(outcome, Broke):
+        publisher.set_sources(carried(draft.content, previous))
+        draft = publisher.draft()
+    cited = valid_citations(draft.content, publisher.sources)
+    broke = outcome if isinstance(outcome, Broke) else None
+    truncated = isinstance(outcome, Answered) and outcome.truncated
+    return Answer(
+        turn_id=running.turn.turn_id,
+        answer_id=new_id(),
+        status=status_of(outcome),
+        content=draft.content,
+        steps=msgspec.json.encode(draft.steps),
+        sources=msgspec.json.encode(draft.sources),
+        resolved=msgspec.json.encode(draft.resolved),
+        tool_exchange=msgspec.json.encode([to_stored(m) for m in complete_exchange(draft.exchange)]),
+        evidence=verdict(cited, publisher.sources, skipped=toolbox.skipped),
+        cited=msgspec.json.encode(cited),
+        stopped=isinstance(outcome, Stopped),
+        error_code=broke.code if broke else None,
+        error_message=broke.message if broke else None,
+        model=parts.model.name,
+        usage=msgspec.json.encode(publisher.usage(truncated=truncated)),
+        last_seq=publisher.next_seq,
+    )
+
+
+async def save(parts: TurnParts, answer: Answer) -> bool:
+    """Store the answer; False when that could not be done, for whatever reason, within the time for it."""
+    try:
+        async with asyncio.timeout(parts.save_timeout_s):
+            saved = await turns.save(parts.database, answer)
+    except (StoreUnavailable, TimeoutError) as error:
+        _log.error("answer_not_saved", turn_id=answer.turn_id, exc_info=error)
+        return False
+    if not saved:
+        _log.error("answer_not_saved", turn_id=answer.turn_id, reason="the turn was no longer running")
+    return saved
+
+
+def terminal_frame(outcome: Outcome, answer: Answer, *, saved: bool) -> Done | Failed:
+    """The frame that ends the turn; never `done` for an answer that isn't stored."""
+    if not saved:
+        code = TurnErrorCode.ANSWER_NOT_SAVED
+        return Failed(code, "The answer could not be stored, so it may be gone after a reload.", RETRYABLE[code])
+    if isinstance(outcome, Broke):
+        return Failed(outcome.code, outcome.message, RETRYABLE[outcome.code])
+    return Done(
+        message_id=answer.answer_id,
+        stopped=answer.stopped,
+        evidence=answer.evidence or "none",
+        cited=msgspec.json.decode(answer.cited, type=tuple[int, ...]),
+        usage=msgspec.json.decode(answer.usage, type=TurnUsage),
+    )
+
+
+def unsaved(answer: Answer) -> Answer:
+    """The same answer as a failed one: what the reader was told is what is stored when the database is back."""
+    return replace(
+        answer,
+        status="failed",
+        error_code=TurnErrorCode.ANSWER_NOT_SAVED,
+        error_message="The answer was complete but could not be stored in time.",
+    )
+
+
+def past_turns(past: list[PastMessage]) -> list[PastTurn]:
+    """Stored messages as questions with their answers, oldest first.
+
+    A question whose answer failed without text is left out; a stopped or broken answer is shown as unfinished.
+    """
+    out: list[PastTurn] = []
+    question: str | None = None
+    for message in past:
+        if message.role == "user":
+            question = message.content
+            continue
+        if question is None or not message.content.strip():
+            question = None
+            continue
+        content = message.content
+        if message.stopped or message.error_code:
+            note = prompts.UNFINISHED_STOPPED if message.stopped else prompts.UNFINISHED_BROKEN
+            content = f"{content}\n\n{note}"
+        exchange = complete_exchange([from_stored(m) for m in message.tool_exchange])
+        out.append(PastTurn(question, exchange, content))
+        question = None
+    return out
+
+
+def known_entities(past: list[PastMessage]) -> tuple[Entity, ...]:
+    """Entities identified earlier, each once, in the order they were first met."""
+    seen: dict[str, Entity] = {}
+    for message in past:
+        for entity in message.resolved:
+            seen.setdefault(str(entity["id"]), msgspec.convert(entity, Entity))
+    return tuple(seen.values())
+
+
+def _previous_sources(past: list[PastMessage]) -> tuple[NumberedSource, ...]:
+    if not past or past[-1].role != "assistant":
+        return ()
+    return tuple(msgspec.convert(s, NumberedSource) for s in past[-1].sources)

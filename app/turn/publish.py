@@ -1,0 +1,210 @@
+"""Run events become frames: the only writer of a turn's live log, and the one place where offsets are counted.
+
+Holds what the turn amounts to so far (text, steps, sources, exchange), which is also what is checkpointed and
+saved: the stored answer is the joined deltas because both are this object's text. Source: DESIGN section 5.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from app.errors import TurnErrorCode
+from app.live.frames import Conversation, Delta, Frame, Source, Sources, Step, TurnUsage
+from app.live.log import Writer
+from app.llm.model import Message, Usage
+from app.tools.tool import Entity, NumberedSource
+from app.turn.hooks import Accept, Fail
+from app.turn.outcome import Answered, Broke, Outcome
+from app.turn.runner import (
+    Called,
+    CallEnded,
+    Ended,
+    ModelAnswered,
+    RoundEnded,
+    RunEvent,
+    Text,
+    TextBegan,
+)
+from app.turn.utf16 import units
+
+PARAGRAPH = "\n\n"
+"""What separates the texts of two model turns of one answer."""
+
+
+class AnswerTooLong(Exception):
+    """The answer passed the limit; what was published before stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """The turn so far, for a checkpoint: text, frames' data, entities and the exchange with the model."""
+
+    content: str
+    steps: tuple[Step, ...]
+    sources: tuple[Source, ...]
+    resolved: tuple[Entity, ...]
+    exchange: tuple[Message, ...]
+
+
+class Publisher:
+    """Publishes one turn. `gathered` and `resolved` tell what the turn's tools have brought so far."""
+
+    def __init__(
+        self,
+        writer: Writer,
+        *,
+        gathered: Callable[[], Sequence[NumberedSource]],
+        resolved: Callable[[], Sequence[Entity]],
+        max_chars: int,
+    ) -> None:
+        self._writer = writer
+        self._gathered = gathered
+        self._resolved = resolved
+        self._max_chars = max_chars
+        self._parts: list[str] = []
+        self._at = 0
+        self._chars = 0
+        self._separator = ""
+        self._steps: list[Step] = []
+        self._sources: tuple[NumberedSource, ...] = ()
+        self._exchange: list[Message] = []
+        self._usage = TurnUsage()
+        self._requests = 0
+        self.outcome: Outcome | None = None
+        """How the run ended by itself; None while it runs, and when it was cancelled."""
+
+    def begin(self, conversation: Conversation) -> None:
+        self._writer.append(conversation)
+
+    def take(self, event: RunEvent) -> None:
+        """Publish what the event means to a reader.
+
+        Raises:
+            AnswerTooLong: the text would pass the limit.
+        """
+        match event:
+            case Text():
+                self._text(event.text)
+            case TextBegan():
+                self._separator = self._gap()
+            case CallEnded():
+                self._step(event)
+            case Called():
+                self._exchange.append(event.message)
+            case ModelAnswered():
+                self._count(event.usage)
+            case Ended():
+                self.outcome = _outcome(event.ending)
+            case RoundEnded():
+                pass
+
+    def _text(self, text: str) -> None:
+        if self._separator:
+            text = self._separator + text
+            self._separator = ""
+        if self._chars + len(text) > self._max_chars:
+            raise AnswerTooLong
+        self._writer.append(Delta(self._at, text))
+        self._parts.append(text)
+        self._chars += len(text)
+        self._at += units(text)
+
+    def _gap(self) -> str:
+        """What is missing to a paragraph break after the text so far."""
+        if not self._parts:
+            return ""
+        last = "".join(self._parts[-len(PARAGRAPH) :])
+        return PARAGRAPH[min(len(last) - len(last.rstrip("\n")), len(PARAGRAPH)) :]
+
+    def _step(self, event: CallEnded) -> None:
+        outcome = event.outcome
+        step = Step(
+            n=len(self._steps) + 1,
+            at=self._at,
+            call_id=event.call_id,
+            tool=event.tool,
+            kind=outcome.kind,
+            label=outcome.label,
+            detail=outcome.detail,
+            status=outcome.status,
+            ms=event.ms,
+        )
+        self._steps.append(step)
+        self._writer.append(step)
+        self.set_sources(self._gathered())
+        if event.result is not None:
+            self._exchange.append(event.result)
+
+    def set_sources(self, sources: Sequence[NumberedSource]) -> None:
+        """Publish the list of sources if it changed."""
+        if len(sources) != len(self._sources):
+            self._sources = tuple(sources)
+            self._writer.append(Sources(self.frame_sources))
+
+    def _count(self, usage: Usage) -> None:
+        seen = self._usage
+        self._usage = TurnUsage(
+            prompt_tokens=_add(seen.prompt_tokens, usage.prompt_tokens),
+            completion_tokens=_add(seen.completion_tokens, usage.completion_tokens),
+            reasoning_tokens=_add(seen.reasoning_tokens, usage.reasoning_tokens),
+            cached_tokens=_add(seen.cached_tokens, usage.cached_tokens),
+            requests=seen.requests + 1,
+        )
+
+    @property
+    def content(self) -> str:
+        """The text published so far, joined."""
+        if len(self._parts) > 1:
+            self._parts = ["".join(self._parts)]
+        return self._parts[0] if self._parts else ""
+
+    @property
+    def chars(self) -> int:
+        """Characters published so far."""
+        return self._chars
+
+    @property
+    def sources(self) -> tuple[NumberedSource, ...]:
+        return self._sources
+
+    @property
+    def frame_sources(self) -> tuple[Source, ...]:
+        return tuple(Source(s.n, s.kind, s.id, s.document_id, s.title, s.locator, s.excerpt) for s in self._sources)
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        return tuple(self._steps)
+
+    def usage(self, *, truncated: bool) -> TurnUsage:
+        seen = self._usage
+        return TurnUsage(
+            seen.prompt_tokens,
+            seen.completion_tokens,
+            seen.reasoning_tokens,
+            seen.cached_tokens,
+            seen.requests,
+            truncated,
+        )
+
+    def draft(self) -> Draft:
+        """All of it as it stands."""
+        return Draft(self.content, self.steps, self.frame_sources, tuple(self._resolved()), tuple(self._exchange))
+
+    def end(self, frame: Frame) -> None:
+        """Publish the terminal frame."""
+        self._writer.append(frame)
+
+    @property
+    def next_seq(self) -> int:
+        return self._writer.next_seq
+
+
+def _outcome(ending: Accept | Fail) -> Outcome:
+    if isinstance(ending, Accept):
+        return Answered(truncated=ending.truncated)
+    return Broke(TurnErrorCode(ending.code), ending.message)
+
+
+def _add(left: int | None, right: int | None) -> int | None:
+    if left is None or right is None:
+        return right if left is None else left
+    return left + right
