@@ -1,0 +1,124 @@
+"""Bases: list, make, describe, rename, delete. Source: DESIGN section 4."""
+
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from app.api import principal
+from app.api.refusals import RESPONSES
+from app.errors import AppError, RefusalCode
+from app.store import bases
+from app.store.bases import DEFAULT_BASE, NAME_PATTERN, BaseRecord
+from app.store.engine import Database
+from app.text import clean, cut
+
+Name = Annotated[
+    str, Field(pattern=NAME_PATTERN, description="Lower-case letters, digits, - and _, at most 63, as in an address.")
+]
+
+
+class Base(BaseModel):
+    """A base; the counts are of current, readable documents and their passages."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    id: str
+    name: str
+    description: str
+    created_at: datetime
+    document_count: int
+    chunk_count: int
+
+
+class BaseList(BaseModel):
+    bases: list[Base]
+
+
+class NewBase(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    name: Name
+    description: str = Field("", max_length=2_000, description="What the base holds, for people.")
+
+    @field_validator("description")
+    @classmethod
+    def _clean(cls, value: str) -> str:
+        return clean(value).strip()
+
+
+class BaseChange(BaseModel):
+    """What is left out stays as it is."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: Name | None = None
+    description: str | None = Field(None, max_length=2_000, description="What the base holds, for people.")
+
+    @field_validator("description")
+    @classmethod
+    def _clean(cls, value: str | None) -> str | None:
+        return None if value is None else clean(value).strip()
+
+
+def router(database: Database) -> APIRouter:
+    """The routes, bound to the database."""
+    routes = APIRouter(
+        prefix="/api/bases", tags=["bases"], responses=RESPONSES, dependencies=[Depends(principal.current)]
+    )
+
+    async def known_base(name: str) -> BaseRecord:
+        found = await bases.get(database, name)
+        if found is None:
+            raise no_base(name)
+        return found
+
+    @routes.get("")
+    async def list_all() -> BaseList:
+        """Every base, by name."""
+        return BaseList(bases=[Base.model_validate(base) for base in await bases.list_all(database)])
+
+    @routes.post("", status_code=201)
+    async def create(body: NewBase) -> Base:
+        """A new, empty base."""
+        made = await bases.create(database, body.name, description=body.description)
+        if made is None:
+            raise _taken(body.name)
+        return Base.model_validate(made)
+
+    @routes.get("/{base}")
+    async def detail(base: str) -> Base:
+        """One base."""
+        return Base.model_validate(await known_base(base))
+
+    @routes.patch("/{base}")
+    async def change(base: str, body: BaseChange) -> Base:
+        """Rename or describe a base. `default` keeps its name."""
+        known = await known_base(base)
+        if body.name is not None and body.name != known.name and known.name == DEFAULT_BASE:
+            raise AppError(RefusalCode.CONFLICT, f"The base {DEFAULT_BASE!r} keeps its name.")
+        if not await bases.change(database, known.name, new_name=body.name, description=body.description):
+            raise _taken(body.name or known.name)
+        return Base.model_validate(await known_base(body.name or known.name))
+
+    @routes.delete("/{base}", status_code=204)
+    async def delete(base: str) -> None:
+        """Delete a base with its documents and conversations. `default` stays."""
+        known = await known_base(base)
+        if known.name == DEFAULT_BASE:
+            raise AppError(
+                RefusalCode.CONFLICT, f"The base {DEFAULT_BASE!r} always exists; delete its documents instead."
+            )
+        await bases.delete(database, known.name)
+
+    return routes
+
+
+def no_base(name: str) -> AppError:
+    """The refusal of a base that isn't there."""
+    return AppError(RefusalCode.NOT_FOUND, f"There is no base {cut(clean(name), 80)!r}.")
+
+
+def _taken(name: str) -> AppError:
+    return AppError(RefusalCode.CONFLICT, f"A base {name!r} exists already.")

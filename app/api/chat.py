@@ -1,0 +1,143 @@
+"""POST /api/chat: a question in, the new turn's frames out. Admission first, then the response only reads.
+
+The route holds no database connection while it streams, and the turn doesn't notice whether it is read.
+Source: DESIGN sections 4 and 5.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated
+from uuid import UUID
+
+import msgspec
+from fastapi import APIRouter, Depends
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from app.api import principal
+from app.api.principal import Principal
+from app.api.refusals import RESPONSES
+from app.api.sse import FrameStream
+from app.errors import AppError, RefusalCode, TurnErrorCode
+from app.live.frames import Done, Failed, Snapshot, Source, Step, TurnUsage
+from app.live.log import LiveLog, Reader
+from app.live.replay import Replay
+from app.store import conversations
+from app.store.conversations import FinishedTurn
+from app.store.engine import Database
+from app.store.ids import new_id
+from app.store.turns import AdmittedTurn, KnownRequest, NewTurn
+from app.text import clean, cut
+from app.turn.outcome import RETRYABLE
+from app.turn.supervisor import Supervisor
+
+TITLE_CHARS = 80
+
+
+@dataclass(frozen=True, slots=True)
+class ChatConfig:
+    """`unconfigured` says why no model can answer, None when one can."""
+
+    replica: str
+    heartbeat_s: float
+    message_max_chars: int
+    unconfigured: str | None
+
+
+class ChatRequest(BaseModel):
+    """A question. `message` may be left out only with `retry_message_id`, whose stored text is asked again."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    message: str = Field("", description="The question.")
+    conversation_id: UUID | None = Field(None, description="The conversation to go on with; unset: a new one.")
+    base: str | None = Field(None, max_length=100, description="The base of a new conversation; unset: default.")
+    as_of: str | None = Field(None, max_length=40, description="Record time: what the base held then.")
+    retry_message_id: UUID | None = Field(None, description="A stored question without answer to ask again.")
+    request_id: UUID | None = Field(None, description="Made by the client; sent again, it attaches to its turn.")
+
+    @field_validator("message")
+    @classmethod
+    def _clean(cls, value: str) -> str:
+        return clean(value).strip()
+
+
+def router(supervisor: Supervisor, live: LiveLog, database: Database, config: ChatConfig) -> APIRouter:
+    """The route, bound to its parts."""
+    routes = APIRouter(tags=["chat"])
+
+    @routes.post(
+        "/api/chat",
+        status_code=200,
+        response_class=FrameStream,
+        responses={200: {"description": "The new turn's frames.", "content": {"text/event-stream": {}}}, **RESPONSES},
+    )
+    async def chat(body: ChatRequest, who: Annotated[Principal, Depends(principal.current)]) -> FrameStream:
+        """Start a turn and stream it."""
+        _check(body, config)
+        started = await supervisor.start(_new_turn(body, who, config), retry=body.retry_message_id is not None)
+        reader = await _reader(started, live, database, who)
+        return FrameStream(reader, heartbeat_s=config.heartbeat_s)
+
+    return routes
+
+
+def _check(body: ChatRequest, config: ChatConfig) -> None:
+    if config.unconfigured is not None:
+        raise AppError(TurnErrorCode.NO_CHAT_MODEL, config.unconfigured)
+    if body.retry_message_id is not None:
+        if body.conversation_id is None:
+            message = "`retry_message_id` needs the `conversation_id` it belongs to."
+            raise AppError(RefusalCode.RETRY_NEEDS_CONVERSATION, message)
+        return
+    if not body.message:
+        raise AppError(RefusalCode.INVALID, "message: must hold more than blanks.")
+    if len(body.message) > config.message_max_chars:
+        given, most = len(body.message), config.message_max_chars
+        raise AppError(RefusalCode.TOO_LARGE, f"message: {given} characters were given; at most {most} are taken.")
+
+
+def _new_turn(body: ChatRequest, who: Principal, config: ChatConfig) -> NewTurn:
+    first_line = body.message.split("\n", 1)[0]
+    return NewTurn(
+        turn_id=new_id(),
+        question_id=str(body.retry_message_id) if body.retry_message_id else new_id(),
+        new_conversation_id=new_id(),
+        owner=who.owner,
+        replica=config.replica,
+        question=body.message,
+        title=cut(" ".join(first_line.split()), TITLE_CHARS),
+        conversation_id=str(body.conversation_id) if body.conversation_id else None,
+        base=body.base if body.conversation_id else body.base or "default",
+        as_of=body.as_of,
+        request_id=str(body.request_id) if body.request_id else None,
+    )
+
+
+async def _reader(started: AdmittedTurn | KnownRequest, live: LiveLog, database: Database, who: Principal) -> Reader:
+    """A reader from the turn's first frame; for a repeated request whose log is gone, from what was stored."""
+    reader = await live.attach_turn(started.turn_id, 0)
+    if reader is not None:
+        return reader
+    finished = await conversations.finished_turn(database, who.owner, started.turn_id)
+    if finished is None:
+        message = "That request's turn is still running in another process; attach to its conversation there."
+        raise AppError(TurnErrorCode.ANSWER_RUNNING, message)
+    return stored_turn(started.turn_id, finished)
+
+
+def stored_turn(turn_id: str, finished: FinishedTurn) -> Replay:
+    """The stored answer as frames."""
+    answer = finished.answer
+    snapshot = Snapshot(
+        turn_id,
+        answer.content,
+        msgspec.convert(answer.steps, tuple[Step, ...]),
+        msgspec.convert(answer.sources, tuple[Source, ...]),
+    )
+    terminal: Done | Failed
+    if answer.error_code is not None:
+        code = TurnErrorCode(answer.error_code)
+        terminal = Failed(code, answer.error_message or "", RETRYABLE[code])
+    else:
+        usage = msgspec.convert(answer.usage or {}, TurnUsage)
+        terminal = Done(answer.id, answer.stopped, answer.evidence or "none", tuple(answer.cited), usage)
+    return Replay(snapshot, terminal, finished.last_seq)

@@ -1,0 +1,77 @@
+"""Every refusal looks the same: `{"error": {"code", "message"}}` with a fitting status, before any SSE byte.
+
+One mapper from our errors, the framework's and validation's to that shape. What has begun to stream can't be
+refused any more; it ends with a frame. Source: DESIGN section 4.
+"""
+
+from typing import Annotated, cast
+
+import structlog
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException
+
+from app.errors import AppError, ErrorCode, RefusalCode, TurnErrorCode
+
+_log = structlog.get_logger(__name__)
+
+
+class RefusalBody(BaseModel):
+    code: Annotated[str, Field(description="A stable code.")]
+    message: Annotated[str, Field(description="What was wrong and what is allowed.")]
+
+
+class Refusal(BaseModel):
+    """The body of every refusal."""
+
+    error: RefusalBody
+
+
+RESPONSES: dict[int | str, dict[str, object]] = {
+    status: {"model": Refusal} for status in (400, 404, 405, 409, 413, 422, 500, 503)
+}
+"""What every route may answer besides success, for the OpenAPI document."""
+
+
+def install(app: FastAPI) -> None:
+    """Register the mappers."""
+    app.add_exception_handler(AppError, _refuse)
+    app.add_exception_handler(RequestValidationError, _refuse_invalid)
+    app.add_exception_handler(HTTPException, _refuse_http)
+    app.add_exception_handler(Exception, _refuse_internal)
+
+
+def response(code: ErrorCode, message: str, status: int, headers: dict[str, str] | None = None) -> JSONResponse:
+    return JSONResponse({"error": {"code": code, "message": message}}, status, headers)
+
+
+async def _refuse(request: Request, error: Exception) -> JSONResponse:
+    refusal = cast("AppError", error)
+    if refusal.status >= 500:
+        _log.error("refused", code=refusal.code, path=request.url.path, exc_info=refusal)
+    headers = None if refusal.retry_after_s is None else {"Retry-After": str(refusal.retry_after_s)}
+    return response(refusal.code, refusal.message, refusal.status, headers)
+
+
+async def _refuse_invalid(request: Request, error: Exception) -> JSONResponse:
+    del request
+    faults = cast("RequestValidationError", error).errors()
+    if any(fault["type"] == "json_invalid" for fault in faults):
+        return response(RefusalCode.BAD_REQUEST, "The body is not valid JSON.", 400)
+    parts = [f"{'.'.join(str(p) for p in f['loc'][1:]) or 'body'}: {f['msg']}" for f in faults[:5]]
+    return response(RefusalCode.INVALID, "; ".join(parts), 422)
+
+
+async def _refuse_http(request: Request, error: Exception) -> JSONResponse:
+    known = cast("HTTPException", error)
+    codes = {404: RefusalCode.NOT_FOUND, 405: RefusalCode.METHOD_NOT_ALLOWED, 413: RefusalCode.TOO_LARGE}
+    code = codes.get(known.status_code, RefusalCode.BAD_REQUEST)
+    message = f"There is no {request.url.path}." if known.status_code == 404 else str(known.detail)
+    return response(code, message, known.status_code, dict(known.headers) if known.headers else None)
+
+
+async def _refuse_internal(request: Request, error: Exception) -> JSONResponse:
+    _log.error("request_failed", path=request.url.path, exc_info=error)
+    return response(TurnErrorCode.INTERNAL, "Something went wrong on our side; the log says what.", 500)

@@ -1,0 +1,164 @@
+"""The composition root: settings in, the application out. The only place that knows every part by name.
+
+Settings stop here; each part gets the few values it needs. Parts live as long as the application's lifespan,
+which starts them in order and ends them in the opposite one.
+"""
+
+import asyncio
+import os
+import socket
+import uuid
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+from pathlib import Path
+
+import structlog
+from fastapi import FastAPI
+from sqlalchemy import URL
+
+from app.api import bases, chat, conversations, documents, openai_compat, ops, page, refusals
+from app.knowledge.bulk import ingest_paths
+from app.knowledge.ingest import Ingest, IngestLimits
+from app.live.memory import MemoryLog
+from app.llm.capabilities import Capabilities
+from app.llm.extractive import Extractive
+from app.llm.model import Model
+from app.llm.openai_chat import EndpointConfig, OpenAIChat
+from app.settings import PREFIX, Settings
+from app.store import bases as stored_bases
+from app.store.engine import Database, StoreUnavailable
+from app.tools import registry
+from app.turn.lifecycle import TurnParts
+from app.turn.policy import Limits
+from app.turn.supervisor import Supervisor
+
+OFFLINE = (
+    "An offline extractive answerer: it quotes the best sentences of the base's passages and can't converse. "
+    f"Set {PREFIX}LLM_BASE_URL and {PREFIX}LLM_MODEL to use a chat model."
+)
+
+_log = structlog.get_logger(__name__)
+
+
+class Application(FastAPI):
+    """The application, with the two things its server must reach: end the streams, and know who answers."""
+
+    def __init__(self, settings: Settings, database_url: str | URL, *, load: tuple[Path, ...] = ()) -> None:
+        super().__init__(title="turnstream", version=version("turnstream"), lifespan=_lifespan)
+        self.settings = settings
+        self.load = load
+        self.replica = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+        self.database = Database(database_url)
+        self.live = MemoryLog()
+        self.model = build_model(settings)
+        self.ingest = Ingest(self.database, IngestLimits(max_bytes=settings.max_upload_bytes))
+        parts = TurnParts(
+            self.database,
+            self.model,
+            registry.load(),
+            Limits(
+                max_rounds=settings.max_rounds,
+                retries=settings.llm_retries,
+                retry_base_s=settings.llm_retry_base_s,
+                retry_max_wait_s=settings.llm_retry_max_wait_s,
+            ),
+            answer_max_chars=settings.answer_max_chars,
+        )
+        self.supervisor = Supervisor(parts, self.live, replica=self.replica)
+        self._route()
+
+    def _route(self) -> None:
+        settings, description = self.settings, describe_model(self.settings)
+        refusals.install(self)
+        chat_config = chat.ChatConfig(
+            self.replica, settings.heartbeat_s, settings.message_max_chars, unconfigured(settings)
+        )
+        self.include_router(chat.router(self.supervisor, self.live, self.database, chat_config))
+        self.include_router(
+            conversations.router(self.supervisor, self.live, self.database, heartbeat_s=settings.heartbeat_s)
+        )
+        self.include_router(bases.router(self.database))
+        self.include_router(documents.router(self.database, self.ingest))
+        self.include_router(openai_compat.router(self.model.name, description))
+        self.include_router(ops.router(self.ready))
+        self.include_router(page.router(self.model.name, description, f"http://{settings.host}:{settings.port}/"))
+
+    async def ready(self) -> str | None:
+        """What keeps this process from taking questions; None when nothing does."""
+        if self.supervisor.draining:
+            return "shutting down"
+        if not (self.supervisor.healthy and self.ingest.healthy):
+            return "background tasks are not running"
+        try:
+            await stored_bases.find_id(self.database, stored_bases.DEFAULT_BASE)
+        except StoreUnavailable:
+            return "the database is not available"
+        return None
+
+    def begin_shutdown(self) -> None:
+        """Called by the server before it waits for connections: admit nothing, end every stream."""
+        self.supervisor.draining = True
+        self.live.close_readers()
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncGenerator[None, None]:
+    if not isinstance(app, Application):
+        raise TypeError("this lifespan belongs to Application")
+    _log.info("starting", replica=app.replica, model=app.model.name, about=describe_model(app.settings))
+    try:
+        async with app.ingest.running(), app.supervisor.active(drain_s=app.settings.drain_s):
+            loading = asyncio.create_task(_load(app), name="load documents")
+            try:
+                yield
+            finally:
+                loading.cancel()
+                await asyncio.gather(loading, return_exceptions=True)
+    finally:
+        await app.model.aclose()
+        await app.database.aclose()
+
+
+async def _load(app: Application) -> None:
+    """Take in the paths that the server was started with; what the base already holds is left alone."""
+    if not app.load:
+        return
+    base = await stored_bases.ensure_default(app.database)
+    async for result in ingest_paths(app.ingest, base.id, app.load):
+        if result.error is not None:
+            _log.warning("document_failed", path=str(result.path), reason=result.error)
+    _log.info("documents_loaded", paths=[str(p) for p in app.load])
+
+
+def build_model(settings: Settings) -> Model:
+    """The configured chat model, or the offline one."""
+    if settings.llm_base_url is None:
+        return Extractive()
+    config = EndpointConfig(
+        base_url=settings.llm_base_url,
+        api_key=settings.llm_api_key.get_secret_value() if settings.llm_api_key else None,
+        model=settings.llm_model or "",
+        connect_timeout_s=settings.llm_connect_timeout_s,
+        read_timeout_s=settings.llm_read_timeout_s,
+    )
+    return OpenAIChat(config, Capabilities())
+
+
+def unconfigured(settings: Settings) -> str | None:
+    """Why no model can answer; None when one can."""
+    if settings.llm_base_url is not None and not settings.llm_model:
+        return f"{PREFIX}LLM_BASE_URL is set but {PREFIX}LLM_MODEL is not; name the model to use there."
+    return None
+
+
+def describe_model(settings: Settings) -> str:
+    """What answers, in a sentence; without secrets."""
+    if settings.llm_base_url is None:
+        return OFFLINE
+    return unconfigured(settings) or f"{settings.llm_model} at an OpenAI-compatible endpoint."
+
+
+def create_app(settings: Settings, database_url: str | URL, *, load: tuple[Path, ...] = ()) -> Application:
+    """Build the application. The database at the URL is migrated already; nothing is connected yet."""
+    return Application(settings, database_url, load=load)
