@@ -1,0 +1,163 @@
+"""The answer is saved before the turn says done, in few statements, holding no connection. DESIGN sections 2, 5, 8."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+
+from sqlalchemy import URL, event
+
+from tests.harness.app import App, Turn, check_contract, running_app
+from tests.harness.scripted_endpoint import ScriptedEndpoint, call, finish, stream, text
+from tests.harness.scripted_endpoint import event as chunk
+from tests.harness.sse_reader import frames_of
+
+SEARCH = call(("search_chunks", {"query": "board"}))
+
+
+@asynccontextmanager
+async def counted(app: App) -> AsyncGenerator[list[str], None]:
+    """The statements that turns send meanwhile; the housekeeping's are left out."""
+    statements: list[str] = []
+
+    def note(_c: object, _cursor: object, statement: str, *_rest: object) -> None:
+        if "SET lease_until" not in statement and "lease_until < now()" not in statement:
+            statements.append(" ".join(statement.split())[:120])
+
+    engine = app.parts.database.engine.sync_engine
+    event.listen(engine, "before_cursor_execute", note)
+    try:
+        yield statements
+    finally:
+        event.remove(engine, "before_cursor_execute", note)
+
+
+async def test_a_turn_takes_at_most_eight_statements_beside_checkpoints(app: App, endpoint: ScriptedEndpoint) -> None:
+    """Admission, history, two searches and the save, in a conversation that has a past."""
+    first = await app.ask(f"How many? {endpoint.script(SEARCH, text('Four [1].'))}")
+    script = endpoint.script(SEARCH, call(("search_chunks", {"query": "Altman"})), text("Four [1]."))
+    async with counted(app) as statements:
+        await app.ask(f"And then? {script}", conversation_id=first.conversation_id)
+    beside = [s for s in statements if "SET checkpoint = CAST(draft" not in s]
+    assert len(beside) <= 8, beside
+
+
+async def test_no_connection_is_held_while_a_model_or_a_reader_is_waited_for(
+    app: App, endpoint: ScriptedEndpoint
+) -> None:
+    """With ten turns waiting and twenty tabs attached the pool is all there, and a list answers (case D03)."""
+    gate = asyncio.Event()
+    reply = stream(chunk({"content": "Wait "}), gate, chunk({"content": "over [1]."}), finish())
+    scripts = [endpoint.script(SEARCH, reply) for _ in range(10)]
+    asking = [asyncio.create_task(app.ask(f"Wait {script}")) for script in scripts]
+    for script in scripts:
+        await script.request(1)
+    pool: Any = app.parts.database.engine.pool
+    async with asyncio.timeout(5):
+        while pool.checkedout():
+            await asyncio.sleep(0)
+    assert (await app.http.get("/api/conversations")).status_code == 200
+    assert pool.checkedout() == 0
+    gate.set()
+    assert [t.answer for t in await asyncio.gather(*asking)] == ["Wait over [1]."] * 10
+
+
+async def test_a_database_that_goes_away_ends_the_turn_as_not_saved_and_the_process_lives_on(
+    new_database: Callable[[], AbstractAsyncContextManager[URL]], endpoint: ScriptedEndpoint
+) -> None:
+    """answer_not_saved, never done; when the database is back the partial answer is stored as failed."""
+    gate = asyncio.Event()
+    reply = stream(chunk({"content": "Four "}), gate, chunk({"content": "members."}), finish())
+    script = endpoint.script(call(("no_evidence_needed", {"reason": "test"})), reply)
+    async with new_database() as url, running_app(url, llm=endpoint.base_url) as app:
+        turn = Turn()
+        async with app.stream(f"Tell me {script}") as response:
+            async for frame in frames_of(response):
+                turn.frames.append(frame)
+                if frame.event == "delta" and not gate.is_set():
+                    await app.execute("ALTER TABLE messages RENAME TO messages_away")
+                    gate.set()
+        check_contract(turn)
+        assert turn.error["code"] == "answer_not_saved"
+        assert turn.answer == "Four members."
+        assert (await app.http.get("/healthz")).status_code == 200
+        refused = await app.http.get(f"/api/conversations/{turn.conversation_id}")
+        assert (refused.status_code, refused.json()["error"]["code"]) == (503, "database_unavailable")
+        await app.execute("ALTER TABLE messages_away RENAME TO messages")
+        await app.parts.supervisor.keep_house()
+        stored = (await app.messages(turn.conversation_id))[-1]
+        assert (stored["content"], stored["error_code"]) == ("Four members.", "answer_not_saved")
+        again = endpoint.script(call(("no_evidence_needed", {"reason": "test"})), text("Here."))
+        assert (await app.ask(f"Now? {again}", conversation_id=turn.conversation_id)).answer == "Here."
+
+
+async def test_a_failing_search_is_an_error_to_the_model_and_never_empty(
+    new_database: Callable[[], AbstractAsyncContextManager[URL]], endpoint: ScriptedEndpoint
+) -> None:
+    """The store's fault says nothing about the base, and its text isn't shown."""
+    async with new_database() as url, running_app(url, llm=endpoint.base_url) as app:
+        await app.execute("ALTER TABLE chunks RENAME TO chunks_away")
+        script = endpoint.script(SEARCH, text("It can't be looked up now."))
+        turn = await app.ask(f"How many? {script}")
+        assert [s["status"] for s in turn.of("step")] == ["error"]
+        told = script.messages(1)[-1]["content"]
+        assert told.startswith("ERROR: ")
+        assert "chunks" not in told.replace("search_chunks", "")
+        assert turn.done["evidence"] == "none"
+
+
+async def test_a_turn_writes_its_text_and_exchange_while_it_runs(app: App, endpoint: ScriptedEndpoint) -> None:
+    """After a round the exchange is in the checkpoint, and within a second the text (DESIGN section 8)."""
+    gate = asyncio.Event()
+    reply = stream(chunk({"content": "Growing "}), gate, chunk({"content": "text [1]."}), finish())
+    script = endpoint.script(SEARCH, reply)
+    asking = asyncio.create_task(app.ask(f"Grow {script}"))
+    await script.request(1)
+    checkpoint: dict[str, Any] = {}
+    async with asyncio.timeout(5):
+        while checkpoint.get("content") != "Growing ":
+            rows = await app.rows("SELECT CAST(checkpoint AS text) AS draft FROM turns WHERE status = 'running'")
+            checkpoint = json.loads(rows[0].draft) if rows and rows[0].draft else {}
+    assert [m["role"] for m in checkpoint["tool_exchange"]] == ["assistant", "tool"]
+    assert checkpoint["sources"][0]["n"] == 1
+    gate.set()
+    turn = await asking
+    rows = await app.rows("SELECT status, checkpoint FROM turns WHERE id = CAST(:t AS uuid)", t=turn.turn_id)
+    assert (rows[0].status, rows[0].checkpoint) == ("done", None)
+
+
+async def test_a_turn_whose_process_died_is_closed_with_what_it_had_written(
+    app: App, endpoint: ScriptedEndpoint
+) -> None:
+    """A lapsed lease ends as turn_interrupted with the checkpoint's text; the conversation is usable (case D04)."""
+    first = await app.ask(f"How many? {endpoint.script(SEARCH, text('Four [1].'))}")
+    await app.execute(
+        """
+        WITH q AS (
+            INSERT INTO messages (id, conversation_id, position, role, content)
+            VALUES (gen_random_uuid(), CAST(:c AS uuid), 3, 'user', 'lost?') RETURNING id
+        )
+        INSERT INTO turns (id, conversation_id, question_id, owner, replica, lease_until, checkpoint)
+        SELECT gen_random_uuid(), CAST(:c AS uuid), q.id, 'local', 'dead', now() - interval '1 second',
+               '{"content": "Half an answer"}' FROM q
+        """,
+        c=first.conversation_id,
+    )
+    busy = await app.http.post("/api/chat", json={"message": "x", "conversation_id": first.conversation_id})
+    assert busy.status_code == 409
+    await app.parts.supervisor.keep_house()
+    stored = (await app.messages(first.conversation_id))[-1]
+    assert (stored["content"], stored["error_code"]) == ("Half an answer", "turn_interrupted")
+    again = endpoint.script(SEARCH, text("Four [1]."))
+    assert (await app.ask(f"Now? {again}", conversation_id=first.conversation_id)).answer == "Four [1]."
+
+
+async def test_a_stop_asked_for_elsewhere_is_heard(app: App, endpoint: ScriptedEndpoint) -> None:
+    """The mark in the database is enough; no message between processes is needed (case D08)."""
+    script = endpoint.script(SEARCH, stream(chunk({"content": "Half "}), close="hang"))
+    asking = asyncio.create_task(app.ask(f"Tell me {script}"))
+    await script.request(1)
+    await app.execute("UPDATE turns SET stop_requested = true WHERE status = 'running'")
+    await app.parts.supervisor.keep_house()
+    assert (await asking).done["stopped"] is True

@@ -1,0 +1,108 @@
+"""A `turnstream` process of its own, as a user starts it: killed by pid, ended by signal, asked over HTTP."""
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpx
+
+from tests.harness.app import Turn, check_contract
+from tests.harness.sse_reader import frames_of
+
+COMMAND = str(Path(sys.executable).with_name("turnstream"))
+READY_S = 20
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def environment(**given: str) -> dict[str, str]:
+    """The environment without any setting of ours but the given ones."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("TURNSTREAM_")}
+    return inherited | {f"TURNSTREAM_{name.upper()}": value for name, value in given.items()}
+
+
+async def run(*arguments: str, **given: str) -> tuple[int, str]:
+    """Run a command to its end; its exit status and what it said on both outputs."""
+    process = await asyncio.create_subprocess_exec(
+        COMMAND,
+        *arguments,
+        env=environment(**given),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        cwd=os.sep,
+    )
+    said, _ = await process.communicate()
+    return process.returncode or 0, said.decode()
+
+
+class Replica:
+    """A serving process. `http` speaks to it."""
+
+    def __init__(self, process: asyncio.subprocess.Process, port: int, log: Path) -> None:
+        self.process = process
+        self.port = port
+        self.log = log
+        self.http = httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=30, trust_env=False)
+
+    async def ready(self) -> None:
+        """Wait until it can take questions."""
+        async with asyncio.timeout(READY_S):
+            while True:
+                if self.process.returncode is not None:
+                    raise RuntimeError(f"the process ended: {self.log.read_text()}")
+                try:
+                    if (await self.http.get("/readyz")).status_code == 200:
+                        return
+                except httpx.TransportError:
+                    await asyncio.sleep(0.02)
+
+    async def ask(self, message: str, **body: object) -> Turn:
+        async with self.http.stream("POST", "/api/chat", json={"message": message, **body}) as response:
+            assert response.status_code == 200, await response.aread()
+            turn = Turn([frame async for frame in frames_of(response)])
+        check_contract(turn)
+        return turn
+
+    async def kill(self) -> None:
+        """End it as kill -9 does."""
+        self.process.kill()
+        await self.process.wait()
+
+    async def end(self) -> int:
+        """SIGTERM; the exit status."""
+        if self.process.returncode is None:
+            self.process.send_signal(signal.SIGTERM)
+        return await self.process.wait()
+
+
+@asynccontextmanager
+async def replica(folder: Path, *arguments: str, **given: str) -> AsyncGenerator[Replica, None]:
+    """`turnstream serve` on a data folder, ready; ended by SIGTERM when the block ends."""
+    port = free_port()
+    log = folder / f"serve-{port}.log"
+    with log.open("wb") as out:
+        process = await asyncio.create_subprocess_exec(
+            COMMAND,
+            "serve",
+            *arguments,
+            env=environment(data_dir=str(folder), port=str(port), **given),
+            stdout=out,
+            stderr=asyncio.subprocess.STDOUT,
+            cwd=os.sep,
+        )
+    started = Replica(process, port, log)
+    try:
+        await started.ready()
+        yield started
+    finally:
+        await started.http.aclose()
+        await started.end()
