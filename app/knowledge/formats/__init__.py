@@ -1,0 +1,1 @@
+"""One module per kind of file: bytes or text in, `Parsed` out, `ParseFailure` where there is no text."""

@@ -1,0 +1,133 @@
+"""What a tool is, what it is given and what it gives back.
+
+A tool is one module of this folder with a `TOOL`. It never writes the OK/EMPTY/ERROR prefix, numbers its
+sources only through `ToolContext.citations`, and gets everything that isn't an argument (base, record
+time, question) from its context, never from the model. Source: DESIGN section 7, seeds 000 and 002.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Generic, Literal, TypeVar
+
+from pydantic import BaseModel
+
+from app.store.engine import Database
+
+Status = Literal["ok", "empty", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A passage an answer can rest on. `id` is stable over turns; `locator` says where in the document it is."""
+
+    kind: Literal["chunk", "manual"]
+    id: str
+    document_id: str | None
+    title: str
+    locator: str
+    excerpt: str
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedSource:
+    """A source with its number of this turn: an entry of the `sources` frame, field for field."""
+
+    n: int
+    kind: str
+    id: str
+    document_id: str | None
+    title: str
+    locator: str
+    excerpt: str
+
+
+class Citations:
+    """The numbering of one turn's sources: the same passage keeps its number across tools and calls.
+
+    Held by the turn; tools that number run one at a time, so numbers follow the order of calls.
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[str, str], int] = {}
+        self._sources: list[NumberedSource] = []
+
+    def cite(self, source: Source) -> int:
+        """The source's number, registering it as the next one where it is new."""
+        key = (source.kind, source.id)
+        known = self._numbers.get(key)
+        if known is not None:
+            return known
+        n = len(self._sources) + 1
+        self._numbers[key] = n
+        self._sources.append(
+            NumberedSource(n, source.kind, source.id, source.document_id, source.title, source.locator, source.excerpt)
+        )
+        return n
+
+    @property
+    def sources(self) -> tuple[NumberedSource, ...]:
+        """All sources so far, in order of their numbers."""
+        return tuple(self._sources)
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """An entity identified in a turn: an entry of the stored `resolved`, and of the next turn's entity block."""
+
+    id: str
+    name: str
+    type: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """How the reader sees the call: `kind` picks the picture, `label` says on what, `detail` what came of it."""
+
+    kind: str
+    label: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What came of a call. `status` decides the prefix; `text` is what the model reads after it.
+
+    empty means: ran cleanly and found nothing. error means: did not run or broke; the text says how to
+    do better. `structured` is the same content for programs (MCP).
+    """
+
+    status: Status
+    text: str
+    step: Step
+    resolved: tuple[Entity, ...] = ()
+    structured: dict[str, object] = field(default_factory=dict[str, object])
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext:
+    """What the server knows and the model doesn't choose."""
+
+    database: Database
+    base_id: str
+    question: str
+    citations: Citations
+    as_of: str | None = None
+
+
+A = TypeVar("A", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class Tool(Generic[A]):
+    """A registered tool. `args` forbids unknown fields. `terminal` marks the call that needs no evidence."""
+
+    name: str
+    description: str
+    args: type[A]
+    run: Callable[[ToolContext, A], Awaitable[ToolResult]]
+    kind: str
+    read_only: bool = True
+    chat_only: bool = False
+    terminal: bool = False
+    numbers_sources: bool = True
+    timeout_s: float = 20.0
