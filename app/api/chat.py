@@ -26,7 +26,7 @@ from app.store.engine import Database
 from app.store.ids import new_id
 from app.store.turns import AdmittedTurn, KnownRequest, NewTurn
 from app.text import clean, cut
-from app.turn.outcome import RETRYABLE
+from app.turn.outcome import Broke, failed_frame
 from app.turn.supervisor import Supervisor
 
 TITLE_CHARS = 80
@@ -135,8 +135,7 @@ def stored_turn(turn_id: str, finished: FinishedTurn) -> Replay:
     )
     terminal: Done | Failed
     if answer.error_code is not None:
-        code = TurnErrorCode(answer.error_code)
-        terminal = Failed(code, answer.error_message or "", RETRYABLE[code])
+        terminal = failed_frame(Broke(TurnErrorCode(answer.error_code), answer.error_message or ""))
     else:
         usage = msgspec.convert(answer.usage or {}, TurnUsage)
         terminal = Done(answer.id, answer.stopped, answer.evidence or "none", tuple(answer.cited), usage)

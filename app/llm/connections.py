@@ -25,11 +25,8 @@ class Connections:
 
     def take(self) -> tuple[int, httpx.AsyncClient]:
         """A client with room for one more stream, and the number under which it is given back."""
-        for number, count in enumerate(self._open):
-            if count < PER_CLIENT:
-                break
-        else:
-            number = len(self._clients)
+        number = next((n for n, count in enumerate(self._open) if count < PER_CLIENT), len(self._clients))
+        if number == len(self._clients):
             self._clients.append(self._client())
             self._open.append(0)
         self._open[number] += 1
@@ -55,7 +52,7 @@ class Connections:
             verify=self._tls,
             timeout=httpx.Timeout(times.read_timeout_s, connect=times.connect_timeout_s),
             limits=httpx.Limits(
-                max_connections=PER_CLIENT, max_keepalive_connections=PER_CLIENT, keepalive_expiry=KEPT_FOR_S
+                max_connections=None, max_keepalive_connections=PER_CLIENT, keepalive_expiry=KEPT_FOR_S
             ),
             trust_env=True,
         )

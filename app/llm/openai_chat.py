@@ -85,7 +85,10 @@ class OpenAIChat:
             origin=self.origin,
             failure_of=lambda payload: classify(None, {}, payload, asked=asked),
         )
-        async with self._response(shaped, asked) as response, ReadAhead(_chunks(response)) as reader:
+        async with (
+            self._response(shaped, asked) as response,
+            ReadAhead(_chunks(response), response.aclose) as reader,
+        ):
             if not response.is_success:
                 raise classify(response.status_code, response.headers, await _refusal(reader), asked=asked)
             body = _Body(response, reader, reply, self._config, asked)

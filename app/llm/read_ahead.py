@@ -9,7 +9,7 @@ in about three pieces.
 
 import asyncio
 import math
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from types import TracebackType
 from typing import Self
@@ -23,10 +23,14 @@ class Stalled(Exception):
 
 
 class ReadAhead:
-    """Reads chunks in a task of its own. Use as an async context manager; one owner takes."""
+    """Reads chunks in a task of its own. Use as an async context manager; one owner takes.
 
-    def __init__(self, chunks: AsyncGenerator[bytes, None]) -> None:
+    `close` ends the source, so that a pending read of it fails; it may be called when all has been read.
+    """
+
+    def __init__(self, chunks: AsyncGenerator[bytes, None], close: Callable[[], Awaitable[None]]) -> None:
         self._chunks = chunks
+        self._close = close
         self._loop = asyncio.get_running_loop()
         self._arrived: list[bytes] = []
         self._size = 0
@@ -34,6 +38,7 @@ class ReadAhead:
         self._room = asyncio.Event()
         self._deadline = math.inf
         self._timer: asyncio.TimerHandle | None = None
+        self._closing = False
         self._task = asyncio.create_task(self._read(), name="model reply reader")
         self._task.add_done_callback(self._wake)
 
@@ -75,14 +80,20 @@ class ReadAhead:
             await asyncio.wait([self._task], timeout=within_s)
 
     async def aclose(self) -> None:
-        """End the reading task and wait for it."""
+        """Close the source and wait until the reading task has ended; a cancellation meanwhile is raised afterwards."""
+        self._closing = True
         if self._timer is not None:
             self._timer.cancel()
-        if not self._task.done():
-            self._task.cancel()
-            await asyncio.wait([self._task])
-        if not self._task.cancelled():
-            self._task.exception()
+        closing = asyncio.create_task(self._end(), name="model reply closer")
+        cancelled = False
+        while not closing.done():
+            try:
+                await asyncio.wait([closing])
+            except asyncio.CancelledError:
+                cancelled = True
+        closing.result()
+        if cancelled:
+            raise asyncio.CancelledError
 
     async def __aenter__(self) -> Self:
         return self
@@ -91,6 +102,19 @@ class ReadAhead:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.aclose()
+
+    async def _end(self) -> None:
+        """End reading by closing what is read.
+
+        The task isn't cancelled: httpcore loses a connection's place in its pool when a task is cancelled while it
+        gives the connection back.
+        """
+        if not self._task.done():
+            await self._close()
+            self._room.set()
+            await asyncio.wait([self._task])
+        if not self._task.cancelled():
+            self._task.exception()
 
     async def _read(self) -> None:
         async with aclosing(self._chunks) as chunks:
@@ -101,7 +125,7 @@ class ReadAhead:
                 self._size += len(chunk)
                 if self._waiter is not None:
                     self._wake(None)
-                if self._size > MAX_AHEAD_BYTES:
+                if self._size > MAX_AHEAD_BYTES and not self._closing:
                     self._room.clear()
                     await self._room.wait()
 

@@ -15,7 +15,7 @@ import msgspec
 import structlog
 
 from app.errors import TurnErrorCode
-from app.live.frames import Conversation, Done, Failed, TurnUsage
+from app.live.frames import Conversation, Done, Failed
 from app.live.log import Writer
 from app.llm.model import Model
 from app.llm.shape import from_stored, to_stored
@@ -29,7 +29,7 @@ from app.tools.tool import Citations, Entity, NumberedSource, ToolContext
 from app.turn import prompts, runner
 from app.turn.answer import carried, valid_citations, verdict
 from app.turn.context import HISTORY_CHARS, HISTORY_MESSAGES, PastTurn, Prompt, complete_exchange, window
-from app.turn.outcome import RETRYABLE, Answered, Broke, Outcome, Stopped, status_of
+from app.turn.outcome import NOT_SAVED, Answered, Broke, Outcome, Stopped, failed_frame, status_of
 from app.turn.policy import Limits, Policy
 from app.turn.publish import AnswerTooLong, Publisher
 from app.turn.toolbox import Toolbox
@@ -66,6 +66,14 @@ class Running:
     round_ended: asyncio.Event = field(default_factory=asyncio.Event)
 
 
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """How a turn ended: the row to store, and the terminal frame that may be sent once it is stored."""
+
+    answer: Answer
+    frame: Done | Failed
+
+
 def prepare(parts: TurnParts, turn: AdmittedTurn, writer: Writer, round_ended: asyncio.Event) -> Running:
     """Everything a turn needs, and its first frame: published before anything is awaited."""
     context = ToolContext(parts.database, turn.base_id, turn.question, Citations(), turn.as_of)
@@ -80,8 +88,8 @@ def prepare(parts: TurnParts, turn: AdmittedTurn, writer: Writer, round_ended: a
     return Running(turn, writer, publisher, toolbox, round_ended=round_ended)
 
 
-async def run_turn(parts: TurnParts, running: Running) -> tuple[Outcome, Answer]:
-    """Answer the question; gives how it ended and what is to be stored. Cancelling it ends it early.
+async def run_turn(parts: TurnParts, running: Running) -> Conclusion:
+    """Answer the question; gives how it ended. Cancelling it ends it early.
 
     Raises:
         asyncio.CancelledError: only when the supervisor gave no reason for the cancellation.
@@ -105,8 +113,7 @@ async def run_turn(parts: TurnParts, running: Running) -> tuple[Outcome, Answer]
     except StoreUnavailable as error:
         _log.warning("history_unavailable", turn_id=running.turn.turn_id, exc_info=error)
         outcome = Broke(TurnErrorCode.INTERNAL, "The conversation's history could not be read.")
-    running.saving = True
-    return outcome, _answer(parts, running, outcome, previous)
+    return conclude(parts, running, outcome, previous)
 
 
 async def _work(parts: TurnParts, running: Running, past: list[PastMessage]) -> Outcome:
@@ -141,35 +148,45 @@ def _cancelled(reason: Literal["stop", "drain"]) -> Outcome:
     return Broke(TurnErrorCode.TURN_INTERRUPTED, "The server was shut down before the answer was complete.")
 
 
-def _answer(parts: TurnParts, running: Running, outcome: Outcome, previous: tuple[NumberedSource, ...]) -> Answer:
-    """What is stored, with the verdict on its evidence; publishes carried sources where there are any."""
-    publisher, toolbox = running.publisher, running.toolbox
+def conclude(parts: TurnParts, running: Running, outcome: Outcome, previous: tuple[NumberedSource, ...]) -> Conclusion:
+    """Sum the turn up, with the verdict on its evidence; publishes carried sources where there are any.
+
+    From here on the turn completes: a stop comes too late.
+    """
+    running.saving = True
+    publisher = running.publisher
+    if not isinstance(outcome, Broke) and _gathered_nothing(parts, publisher):
+        publisher.set_sources(carried(publisher.content, previous))
     draft = publisher.draft()
-    gathered_nothing = not any(not parts.registry.is_terminal(s.tool) for s in draft.steps) and not draft.sources
-    if gathered_nothing and not isinstance(outcome, Broke):
-        publisher.set_sources(carried(draft.content, previous))
-        draft = publisher.draft()
     cited = valid_citations(draft.content, publisher.sources)
+    evidence = verdict(cited, publisher.sources, skipped=running.toolbox.skipped)
+    usage = publisher.usage(truncated=isinstance(outcome, Answered) and outcome.truncated)
+    stopped = isinstance(outcome, Stopped)
     broke = outcome if isinstance(outcome, Broke) else None
-    truncated = isinstance(outcome, Answered) and outcome.truncated
-    return Answer(
+    answer_id = new_id()
+    answer = Answer(
         turn_id=running.turn.turn_id,
-        answer_id=new_id(),
+        answer_id=answer_id,
         status=status_of(outcome),
         content=draft.content,
         steps=msgspec.json.encode(draft.steps),
         sources=msgspec.json.encode(draft.sources),
         resolved=msgspec.json.encode(draft.resolved),
         tool_exchange=msgspec.json.encode([to_stored(m) for m in complete_exchange(draft.exchange)]),
-        evidence=verdict(cited, publisher.sources, skipped=toolbox.skipped),
+        evidence=evidence,
         cited=msgspec.json.encode(cited),
-        stopped=isinstance(outcome, Stopped),
+        stopped=stopped,
         error_code=broke.code if broke else None,
         error_message=broke.message if broke else None,
         model=parts.model.name,
-        usage=msgspec.json.encode(publisher.usage(truncated=truncated)),
+        usage=msgspec.json.encode(usage),
         last_seq=publisher.next_seq,
     )
+    return Conclusion(answer, failed_frame(broke) if broke else Done(answer_id, stopped, evidence, cited, usage))
+
+
+def _gathered_nothing(parts: TurnParts, publisher: Publisher) -> bool:
+    return not publisher.sources and all(parts.registry.is_terminal(step.tool) for step in publisher.steps)
 
 
 async def save(parts: TurnParts, answer: Answer) -> bool:
@@ -185,30 +202,9 @@ async def save(parts: TurnParts, answer: Answer) -> bool:
     return saved
 
 
-def terminal_frame(outcome: Outcome, answer: Answer, *, saved: bool) -> Done | Failed:
-    """The frame that ends the turn; never `done` for an answer that isn't stored."""
-    if not saved:
-        code = TurnErrorCode.ANSWER_NOT_SAVED
-        return Failed(code, "The answer could not be stored, so it may be gone after a reload.", RETRYABLE[code])
-    if isinstance(outcome, Broke):
-        return Failed(outcome.code, outcome.message, RETRYABLE[outcome.code])
-    return Done(
-        message_id=answer.answer_id,
-        stopped=answer.stopped,
-        evidence=answer.evidence or "none",
-        cited=msgspec.json.decode(answer.cited, type=tuple[int, ...]),
-        usage=msgspec.json.decode(answer.usage, type=TurnUsage),
-    )
-
-
 def unsaved(answer: Answer) -> Answer:
     """The same answer as a failed one: what the reader was told is what is stored when the database is back."""
-    return replace(
-        answer,
-        status="failed",
-        error_code=TurnErrorCode.ANSWER_NOT_SAVED,
-        error_message="The answer was complete but could not be stored in time.",
-    )
+    return replace(answer, status="failed", error_code=NOT_SAVED.code, error_message=NOT_SAVED.message)
 
 
 def past_turns(past: list[PastMessage]) -> list[PastTurn]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from app.errors import TurnErrorCode
+from app.live.frames import Failed
 
 TurnStatus = Literal["done", "stopped", "failed"]
 
@@ -52,6 +53,15 @@ class Broke:
 
 
 Outcome = Answered | Stopped | Broke
+
+
+INTERNAL = Broke(TurnErrorCode.INTERNAL, "Something went wrong on our side; the log says what.")
+NOT_SAVED = Broke(TurnErrorCode.ANSWER_NOT_SAVED, "The answer could not be stored, so it may be gone after a reload.")
+
+
+def failed_frame(broke: Broke) -> Failed:
+    """The terminal frame of a turn that failed."""
+    return Failed(broke.code, broke.message, RETRYABLE[broke.code])
 
 
 def status_of(outcome: Outcome) -> TurnStatus:

@@ -14,7 +14,7 @@ import msgspec
 import structlog
 
 from app.errors import AppError, RefusalCode, TurnErrorCode
-from app.live.frames import Failed
+from app.live.frames import Done, Failed
 from app.live.log import LiveLog
 from app.llm.shape import to_stored
 from app.store import turns
@@ -22,8 +22,8 @@ from app.store.engine import StoreUnavailable
 from app.store.ids import new_id
 from app.store.turns import AdmittedTurn, Answer, KnownRequest, LostTurn, NewTurn
 from app.turn.context import complete_exchange
-from app.turn.lifecycle import Running, TurnParts, prepare, run_turn, save, terminal_frame, unsaved
-from app.turn.outcome import RETRYABLE
+from app.turn.lifecycle import Conclusion, Running, TurnParts, conclude, prepare, run_turn, save, unsaved
+from app.turn.outcome import INTERNAL, NOT_SAVED, failed_frame
 from app.turn.publish import Draft
 
 CHECKPOINT_S = 1.0
@@ -104,22 +104,27 @@ class Supervisor:
     async def _run(self, running: Running) -> None:
         """The task of one turn, and its boundary: whatever happens inside, the reader gets one terminal frame."""
         turn_id = running.turn.turn_id
+        frame: Done | Failed = failed_frame(INTERNAL)
         with structlog.contextvars.bound_contextvars(turn_id=turn_id):
             try:
-                outcome, answer = await run_turn(self._parts, running)
-                saved = await save(self._parts, answer)
-                if not saved:
-                    self._unsaved[turn_id] = unsaved(answer)
-                frame = terminal_frame(outcome, answer, saved=saved)
-            except Exception:  # noqa: BLE001 - the task boundary: a fault of ours ends one turn, not the process
-                _log.exception("turn_failed")
-                code = TurnErrorCode.INTERNAL
-                frame = Failed(code, "Something went wrong on our side; the log says what.", RETRYABLE[code])
+                conclusion = await self._conclusion(running)
+                if await save(self._parts, conclusion.answer):
+                    frame = conclusion.frame
+                else:
+                    self._unsaved[turn_id] = unsaved(conclusion.answer)
+                    frame = failed_frame(NOT_SAVED)
             finally:
                 # released first: a follow-up sent the instant a client sees the terminal frame is admitted
                 self._owned.pop(turn_id, None)
-            running.publisher.end(frame)
-            _log.info("turn_ended", frame=frame.event.decode(), code=getattr(frame, "code", None))
+                running.publisher.end(frame)
+                _log.info("turn_ended", frame=frame.event.decode(), code=getattr(frame, "code", None))
+
+    async def _conclusion(self, running: Running) -> Conclusion:
+        try:
+            return await run_turn(self._parts, running)
+        except Exception:  # noqa: BLE001 - the task boundary: a fault of ours ends one turn, not the process
+            _log.exception("turn_failed")
+            return conclude(self._parts, running, INTERNAL, ())
 
     def stop_here(self, turn_id: str) -> bool:
         """Stop a turn of this process; False when it isn't one. A turn that is being saved completes instead."""

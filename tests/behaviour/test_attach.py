@@ -1,14 +1,16 @@
 """Attaching to a running turn, from any tab, at any moment. Source: DESIGN section 5, the laws of app/live/log.py."""
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from uuid import uuid4
 
 import httpx
 import pytest
+from sqlalchemy import URL
 
-from tests.harness.app import App, Turn, check_contract
+from tests.harness.app import App, Turn, check_contract, running_app
 from tests.harness.scripted_endpoint import ScriptedEndpoint, call, event, finish, stream, text
 from tests.harness.sse_reader import Frame, frames_of
 
@@ -175,3 +177,44 @@ async def test_a_hundred_tabs_get_the_same_bytes(app: App, endpoint: ScriptedEnd
             app.http = kept
     assert len({tuple((f.event, f.id) for f in tab.frames) for tab in ended}) == 1
     assert all(tab.frames[0].data["content"] + tab.answer == half.turn.answer for tab in ended)
+
+
+async def test_a_reader_that_falls_behind_gets_a_snapshot_and_slows_nobody(
+    app: App, endpoint: ScriptedEndpoint, database_url: URL
+) -> None:
+    """While one tab reads nothing, five megabytes pass to the other; then the slow one has the same answer (S13)."""
+    piece = "0123456789abcdef" * 512
+    gate = asyncio.Event()
+    answer = stream(event({"content": "begun "}), gate, *(event({"content": piece}) for _ in range(640)), finish())
+    script = endpoint.script(SEARCH, answer)
+    async with running_app(database_url, llm=endpoint.base_url, answer_max_chars=8_000_000) as wide:
+        asking = asyncio.create_task(wide.ask(f"Write {script}"))
+        await script.request(1)
+        conversation = (await wide.http.get("/api/conversations")).json()["conversations"][0]["id"]
+        port = int(wide.url.rpartition(":")[2])
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1024)
+        writer.write(f"GET /api/conversations/{conversation}/live HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        await reader.readuntil(b"event: snapshot")
+        received = b"event: snapshot"
+        gate.set()
+        whole = await asking
+        assert len(whole.answer) == len("begun ") + 640 * len(piece)
+        async with asyncio.timeout(20):
+            while not received.endswith(b"0\r\n\r\n"):
+                received += await reader.read(1 << 20)
+        writer.close()
+    assert received.count(b"event: snapshot") == 2
+    last = received[received.rindex(b"event: snapshot") :]
+    assert json.loads(last.split(b"data: ", 1)[1].split(b"\n", 1)[0])["content"] == whole.answer
+    assert b"event: delta" not in last
+
+
+async def test_a_citation_cut_into_single_characters_is_shown_as_it_was_written(
+    app: App, endpoint: ScriptedEndpoint
+) -> None:
+    """No bracket is held back or removed, so live and stored text agree; only valid numbers count (case T03)."""
+    words = "See [note], a[0] and [1]; not [[7]]."
+    turn = await app.ask(f"How many? {endpoint.script(SEARCH, text(words, size=1))}")
+    assert turn.answer == words
+    assert (await app.messages(turn.conversation_id))[-1]["content"] == words
+    assert turn.done["cited"] == [1]

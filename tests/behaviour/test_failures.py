@@ -1,10 +1,23 @@
 """How a model's failure ends a turn, and which failures don't. Source: DESIGN section 6."""
 
+import asyncio
+from collections.abc import AsyncGenerator
 from typing import Any, cast
 
 import pytest
+from sqlalchemy import URL
 
-from tests.harness.app import App
+from app.live.memory import MemoryLog
+from app.llm.model import Feature, ModelEvent, ModelRequest, TextDelta
+from app.store import conversations
+from app.store.engine import Database
+from app.store.ids import new_id
+from app.store.turns import AdmittedTurn, NewTurn
+from app.tools import registry
+from app.turn.lifecycle import TurnParts
+from app.turn.policy import Limits
+from app.turn.supervisor import Supervisor
+from tests.harness.app import App, running_app
 from tests.harness.scripted_endpoint import (
     RESET,
     Reply,
@@ -18,6 +31,7 @@ from tests.harness.scripted_endpoint import (
     text,
     unless,
 )
+from tests.harness.sse_reader import StreamReader
 
 SEARCH = call(("search_chunks", {"query": "board"}))
 ANSWER = text("Four [1].")
@@ -219,3 +233,69 @@ async def test_reasoning_before_a_call_is_echoed_inside_the_loop_and_on_replay(
         assert called["reasoning_content"] == "R1"
         assert called["tool_calls"][0]["extra_content"] == signed
     assert "R1" not in turn.answer
+
+
+async def test_an_answer_past_the_limit_is_ended_and_what_was_shown_is_kept(
+    app: App, endpoint: ScriptedEndpoint, database_url: URL
+) -> None:
+    """answer_too_long; the provider's stream is closed, the text up to the limit is stored."""
+    script = endpoint.script(SEARCH, stream(event({"content": "x" * 900}), event({"content": "y" * 900}), close="hang"))
+    async with running_app(database_url, llm=endpoint.base_url, answer_max_chars=1_000) as small:
+        turn = await small.ask(f"Go on for ever {script}")
+        assert turn.error["code"] == "answer_too_long"
+        assert (await small.messages(turn.conversation_id))[-1]["content"] == turn.answer
+    assert len(turn.answer) <= 1_000
+    seen = await script.request(1)
+    async with asyncio.timeout(2):
+        await seen.closed.wait()
+
+
+class BrokenModel:
+    """A model that some third party wrote, with a fault of its own."""
+
+    name = "broken"
+    origin = "nowhere"
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        yield TextDelta("x")
+        raise ZeroDivisionError(len(request.messages))
+
+    def learn(self, feature: Feature) -> None:
+        raise AssertionError(feature)
+
+    async def aclose(self) -> None:
+        return
+
+
+async def test_a_fault_of_ours_ends_one_turn_as_internal_and_frees_its_conversation(database: Database) -> None:
+    """The reader gets one terminal frame, no words of the exception, and the row says what happened."""
+    live = MemoryLog()
+    parts = TurnParts(database, BrokenModel(), registry.load(), Limits())
+    supervisor = Supervisor(parts, live, replica="test of a fault")
+    new = NewTurn(
+        turn_id=new_id(),
+        question_id=new_id(),
+        new_conversation_id=new_id(),
+        owner="local",
+        replica="test of a fault",
+        question="?",
+        title="?",
+        conversation_id=None,
+        base="default",
+        as_of=None,
+        request_id=None,
+    )
+    async with supervisor.active(drain_s=1):
+        admitted = await supervisor.start(new, retry=False)
+        assert isinstance(admitted, AdmittedTurn)
+        await supervisor.wait_for(admitted.turn_id)
+        reader = await live.attach_turn(admitted.turn_id, 0)
+        assert reader is not None
+        frames = StreamReader().feed(await reader.read(1) or b"")
+        await supervisor.keep_house()
+        await supervisor.keep_house()
+    assert [f.event for f in frames] == ["conversation", "error"]
+    assert frames[-1].data["code"] == "internal"
+    assert "ZeroDivisionError" not in str(frames[-1].data)
+    stored = await conversations.messages(database, admitted.conversation_id)
+    assert [m.error_code for m in stored] == [None, "internal"]

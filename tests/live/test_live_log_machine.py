@@ -63,7 +63,7 @@ class LogMachine(RuleBasedStateMachine):
         self.do(publish())
 
     @precondition(lambda self: self.running)
-    @rule(kilobytes=st.sampled_from([60, 200, 300, 1_100]), pieces=st.integers(1, 3))
+    @rule(kilobytes=st.sampled_from([60, 200, 300, 1_100, 2_200]), pieces=st.integers(1, 2))
     def say_much(self, kilobytes: int, pieces: int) -> None:
         async def publish() -> None:
             for _ in range(pieces):
@@ -90,14 +90,14 @@ class LogMachine(RuleBasedStateMachine):
     def finish(self) -> None:
         self.do(self.append(DONE))
 
-    @rule(where=st.sampled_from(["none", "foreign", "future", "seen", "seen", "by turn"]), index=INDEX)
+    @rule(where=st.sampled_from(["none", "foreign", "future", "seen", "recent", "recent", "by turn"]), index=INDEX)
     def attach(self, where: str, index: int) -> None:
         """Law 3: a position that was given out is gone on from; any other one gets a snapshot."""
         if not self.turns:
             assert self.do(self.log.attach("c1", None)) is None
             return
         turn = self.turn
-        seq = index % (turn.seq + 1)
+        seq = max(turn.seq - index % 4, 0) if where == "recent" else index % (turn.seq + 1)
         match where:
             case "none":
                 self.tabs.append(tab(turn, self.do(self.log.attach("c1", None))))

@@ -3,10 +3,14 @@
 from collections.abc import AsyncGenerator, Generator
 
 import pytest
+from hypothesis import settings
 
 from app.llm.capabilities import Capabilities
 from app.llm.openai_chat import EndpointConfig, OpenAIChat
 from tests.harness.scripted_endpoint import ScriptedEndpoint
+
+settings.register_profile("without_deadline", deadline=None)
+settings.load_profile("without_deadline")
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ connection. Both give an Outcome, so one expectation serves both.
 from collections.abc import Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from app.llm.event_stream import EventStream
 from app.llm.failures import ModelFailure, classify
@@ -61,7 +62,7 @@ def broken(text: str, failure: type[ModelFailure], *, thought: str = "") -> Outc
 def cut_at(data: bytes, places: Iterable[int]) -> list[bytes]:
     """The data in pieces that end at these places."""
     edges = [0, *sorted({place for place in places if 0 < place < len(data)}), len(data)]
-    return [data[start:end] for start, end in zip(edges, edges[1:], strict=False)]
+    return [data[start:end] for start, end in pairwise(edges)]
 
 
 def read(pieces: Sequence[bytes], tools: Sequence[str] = TOOL_NAMES) -> Outcome:

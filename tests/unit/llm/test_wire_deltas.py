@@ -1,6 +1,7 @@
 """What a chunk may hold beside tool calls. Family "deltas" of issue 3, cases P08, P09, D01."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,7 @@ def text(*contents: object) -> bytes:
     return b"".join(event({"content": content}) for content in contents) + END
 
 
-def chunk(body: object) -> bytes:
+def chunk(body: Any) -> bytes:
     return b"data: " + json.dumps(body).encode() + b"\n\n"
 
 

@@ -82,8 +82,11 @@ def reference(data: bytes) -> list[bytes]:
 
 
 FRAGMENTS = st.sampled_from(
-    [b"data: ", b"data:", b"data", b"x", b"{}", b"\n", b"\n\n", b"\r", b"\r\n", b"\r\n\r\n", b": c", b"id: 1", b" "]
-    + [b"\xef\xbb\xbf", "\u2028".encode(), b"event: e", b"dat", b"a: "]
+    [
+        *b"data: |data:|data|dat|a: |x|{}|: c|id: 1|event: e| |\n|\n\n|\r|\r\n|\r\n\r\n|\xef\xbb\xbf|\xe2\x80\xa8".split(
+            b"|"
+        )
+    ]
 )
 
 

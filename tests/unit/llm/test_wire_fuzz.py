@@ -40,8 +40,6 @@ JUNK = [
     b"data: [1,2]\n\n",
     b"data: null\n\n",
     b"id: x\n",
-]
-JUNK += [
     b'data: {"choices":7}\n\n',
     b'data: {"choices":[{"delta":"x"}]}\n\n',
     b"data: 1e999\n\n",
@@ -93,15 +91,32 @@ def test_a_truncated_stream_is_a_beginning_of_the_whole(end: int) -> None:
     assert (outcome.failure is None) == (outcome.finish is not None)
 
 
+FIELDS = [
+    "choices",
+    "delta",
+    "message",
+    "content",
+    "tool_calls",
+    "function",
+    "name",
+    "arguments",
+    "id",
+    "index",
+    "error",
+    "usage",
+    "finish_reason",
+    "type",
+    "text",
+    "reasoning",
+    "reasoning_content",
+    "function_call",
+]
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-5, 5) | st.floats(allow_nan=True) | st.text(max_size=4),
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(
-            st.sampled_from(
-                ["choices", "delta", "message", "content", "tool_calls", "function", "name", "arguments", "id", "index"]
-                + ["error", "usage", "finish_reason", "type", "text", "reasoning", "reasoning_content", "function_call"]
-            ),
+            st.sampled_from(FIELDS),
             inner,
             max_size=4,
         )

@@ -107,7 +107,7 @@ def test_a_request_larger_than_the_window_is_known_in_every_wording(status: int,
     assert (failure.status, failure.transient) == (status, False)
 
 
-MONEY = [
+MONEY: list[tuple[str, int, object, str, dict[str, str], type[ModelFailure]]] = [
     ("P17A", 429, said("You exceeded your current quota", code="insufficient_quota"), "here", {}, OutOfCredit),
     ("P17B", 429, said("Requests rate limit exceeded", code="insufficient_quota", type="Throttling.RateQuota"), "here", {}, RateLimited),
     ("P17B-words", 429, said("Quota of 60 requests per minute is used up", code="insufficient_quota"), "here", {}, RateLimited),
@@ -143,7 +143,7 @@ def test_an_empty_account_is_told_from_a_throttle(
     assert failure.transient is (kind is RateLimited)
 
 
-WAITS = [
+WAITS: list[tuple[dict[str, str], object, float | None]] = [
     ({"retry_after": "7"}, "", 7.0),
     ({"retry_after": "1.5"}, "", 1.5),
     ({"retry_after_ms": "250"}, "", 0.25),

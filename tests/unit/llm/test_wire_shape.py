@@ -22,7 +22,7 @@ from app.llm.model import (
     ToolSpec,
     UserMessage,
 )
-from app.llm.shape import Profile, from_stored, shape, to_stored, validate
+from app.llm.shape import Profile, from_stored, shape, to_stored
 
 PROFILE = Profile(model="m", origin="here m")
 TOOL = ToolSpec("timeline", "Dated facts.", {"type": "object", "properties": {"id": {"type": "string"}}})
@@ -343,5 +343,5 @@ MALFORMED: list[dict[str, object]] = [
 @pytest.mark.parametrize("stored", MALFORMED, ids=json.dumps)
 def test_a_malformed_row_is_refused(stored: dict[str, object]) -> None:
     """A guess would be sent to a model."""
-    with pytest.raises(ValueError, match="must|needs"):
+    with pytest.raises(ValueError, match=r"must|needs"):
         from_stored(stored)

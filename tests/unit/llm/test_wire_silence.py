@@ -2,8 +2,11 @@
 
 import asyncio
 import inspect
+import random
+import socket
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, asynccontextmanager
+from typing import Any
 
 import httpx
 import pytest
@@ -23,7 +26,7 @@ REQUEST = ModelRequest((UserMessage("q"),))
 
 
 @asynccontextmanager
-async def client(base_url: str, **times: float) -> AsyncGenerator[OpenAIChat]:
+async def client(base_url: str, **times: Any) -> AsyncGenerator[OpenAIChat]:
     """A model with times of its own."""
     model = OpenAIChat(
         EndpointConfig(base_url=base_url, model="m", api_key="sk-test-abcdef123", **times), Capabilities()
@@ -34,10 +37,15 @@ async def client(base_url: str, **times: float) -> AsyncGenerator[OpenAIChat]:
         await model.aclose()
 
 
+def inside(value: object, *names: str) -> Any:
+    """What stands behind these attributes, also private ones: only the pool itself can tell what it holds."""
+    for name in names:
+        value = getattr(value, name)
+    return value
+
+
 def closed_port() -> int:
     """A port on which nobody listens."""
-    import socket
-
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
@@ -61,7 +69,7 @@ async def test_an_unknown_host_is_unreachable(no_proxy: None) -> None:
 
 async def test_a_failed_tls_handshake_is_unreachable(no_proxy: None, endpoint: ScriptedEndpoint) -> None:
     """The other side speaks no TLS."""
-    async with client(f"https://127.0.0.1:{endpoint.port}/v1", connect_timeout_s=2.0, read_timeout_s=2.0) as model:
+    async with client(f"https://127.0.0.1:{endpoint.port}/v1", connect_timeout_s=0.3, read_timeout_s=0.3) as model:
         answer = await ask(model)
     assert type(answer.failure) is Unreachable
 
@@ -225,24 +233,83 @@ async def _source(*chunks: bytes, error: Exception | None = None) -> AsyncGenera
         raise error
 
 
+async def nothing() -> None:
+    """A source that needs no closing."""
+
+
 async def test_what_arrived_is_taken_before_the_error_behind_it() -> None:
     """The reader's exception comes after every byte."""
-    async with ReadAhead(_source(b"a", b"", b"b", error=httpx.ReadError("gone"))) as reader:
+    async with ReadAhead(_source(b"a", b"", b"b", error=httpx.ReadError("gone")), nothing) as reader:
         assert await reader.take() == b"ab"
         with pytest.raises(httpx.ReadError):
             await reader.take()
-    async with ReadAhead(_source()) as reader:
+    async with ReadAhead(_source(), nothing) as reader:
         assert await reader.take() == b""
 
 
 async def test_a_deadline_that_passed_while_the_owner_worked_still_counts() -> None:
     """The timer rang when nobody waited; the next wait notices."""
-    never = asyncio.Event()
-    async with ReadAhead(_unanswered(never)) as reader:
+    gate = asyncio.Event()
+
+    async def close() -> None:
+        gate.set()
+
+    async with ReadAhead(_unanswered(gate), close) as reader:
         reader.expect_within(0.01)
         await asyncio.sleep(0.03)
         with pytest.raises(Stalled):
             await reader.take()
+
+
+async def test_closing_waits_for_the_source_though_cancelled_twice() -> None:
+    """Nothing is left half closed; the cancellation is raised afterwards."""
+    gate, allowed, entered = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def close() -> None:
+        entered.set()
+        await allowed.wait()
+        gate.set()
+
+    async def own() -> None:
+        async with ReadAhead(_unanswered(gate), close) as reader:
+            await reader.take()
+
+    owner = asyncio.create_task(own())
+    await asyncio.sleep(0)
+    owner.cancel()
+    await entered.wait()
+    owner.cancel()
+    await asyncio.sleep(0)
+    assert not owner.done()
+    allowed.set()
+    with pytest.raises(asyncio.CancelledError):
+        await owner
+    assert gate.is_set()
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_replies_cancelled_at_any_moment_leave_no_place_taken(seed: int, no_proxy: None) -> None:
+    """120 replies a seed, cancelled after any number of steps, some twice: the pools are empty afterwards (S04)."""
+    rng = random.Random(seed)
+    async with ScriptedEndpoint() as server:
+        script = server.script(text("words " * 40, size=3))
+        async with client(server.base_url) as model:
+
+            async def cancelled() -> None:
+                asking = asyncio.create_task(ask(model, script))
+                for _ in range(rng.choice([1, 2])):
+                    for _ in range(rng.randrange(120)):
+                        await asyncio.sleep(0)
+                    asking.cancel()
+                await asyncio.gather(asking, return_exceptions=True)
+
+            for _ in range(6):
+                await asyncio.gather(*(cancelled() for _ in range(20)))
+            assert inside(model, "_connections", "open_streams") == 0
+            for kept in inside(model, "_connections", "_clients"):
+                assert inside(kept, "_transport", "_pool", "_requests") == []
+            assert (await ask(model, script)).outcome.text == "words " * 40
+        await server.settled()
 
 
 def test_every_exception_of_httpx_has_words() -> None:
@@ -258,7 +325,7 @@ def test_every_exception_of_httpx_has_words() -> None:
         assert kind in WORDS or issubclass(kind, tuple(ours)), kind
 
 
-@pytest.mark.parametrize("kind", sorted(WORDS, key=lambda kind: kind.__name__))
+@pytest.mark.parametrize("kind", list(WORDS))
 def test_a_transport_error_is_unreachable_before_a_reply_and_an_interruption_within(kind: type[Exception]) -> None:
     """Except those that say that our request or setting is wrong: they stay and aren't tried again."""
     error = kind("with sk-secret-key-12345 inside")

@@ -1,0 +1,7 @@
+"""All measurements, one after the other."""
+
+from bench import sse_response, turn
+
+if __name__ == "__main__":
+    turn.main()
+    sse_response.main()
