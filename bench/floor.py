@@ -18,7 +18,9 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
     if not _client:
         _client.append(httpx.AsyncClient(timeout=60, limits=httpx.Limits(max_connections=None)))
     await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/event-stream")]})
-    async with _client[0].stream("POST", f"{UPSTREAM}/chat/completions", json={"model": "m", "stream": True}) as upstream:
+    async with _client[0].stream(
+        "POST", f"{UPSTREAM}/chat/completions", json={"model": "m", "stream": True}
+    ) as upstream:
         async for piece in upstream.aiter_raw():
             await send({"type": "http.response.body", "body": piece, "more_body": True})
     await send({"type": "http.response.body", "body": b""})

@@ -89,9 +89,7 @@ async def measure(database: Database, passages: int) -> None:
         await ingest.drain()
     took = time.perf_counter() - start
     total = (await bases.ensure_default(database)).chunk_count
-    print(
-        f"submitted, read and stored: {total:,} passages of {len(texts):,} documents in {took:.0f} s, {total / took:,.0f}/s"
-    )
+    print(f"submitted, read and stored: {total:,} passages in {took:.0f} s, {total / took:,.0f}/s")
     async with database.begin() as connection:
         await connection.exec_driver_sql("ANALYZE")
     await ask(lambda text: found(database, base.id, text))
@@ -109,7 +107,8 @@ async def ask(run: Callable[[str], Awaitable[int]]) -> None:
         start = time.perf_counter()
         await run(text)
         taken.setdefault(kind, []).append((time.perf_counter() - start) * 1_000)
-    for kind, times in {**taken, "all": [one for times in taken.values() for one in times]}.items():
+    taken["all"] = list(itertools.chain.from_iterable(taken.values()))
+    for kind, times in taken.items():
         ordered = sorted(times)
         print(f"{kind:12} p50 {ordered[len(ordered) // 2]:6.1f} ms   p95 {ordered[int(len(ordered) * 0.95)]:6.1f} ms")
 

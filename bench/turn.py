@@ -71,7 +71,9 @@ async def read_all(url: str, streams: int, body: dict[str, str]) -> int:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         data = json.dumps(body).encode()
         path = "/" + url.split("/", 3)[3]
-        head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n"
+        head = (
+            f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n"
+        )
         writer.write(head.encode() + data)
         total = 0
         tail = b""

@@ -37,7 +37,9 @@ async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
     try:
         while True:
             head = await reader.readuntil(b"\r\n\r\n")
-            length = int(next(x for x in head.lower().split(b"\r\n") if x.startswith(b"content-length:")).split(b":")[1])
+            length = int(
+                next(x for x in head.lower().split(b"\r\n") if x.startswith(b"content-length:")).split(b":")[1]
+            )
             request = json.loads(await reader.readexactly(length))
             writer.write(HEAD)
             if request.get("tool_choice") == "required":

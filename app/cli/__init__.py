@@ -1,4 +1,4 @@
-"""The command line: turnstream serve | migrate | ingest. Imports what a command needs only when it runs."""
+"""The command line: turnstream serve | migrate | ingest | doctor. Imports what a command needs only when it runs."""
 
 import sys
 from pathlib import Path
@@ -54,6 +54,14 @@ def ingest(paths: tuple[Path, ...], base: str) -> None:
     from app.cli.ingest import run
 
     sys.exit(run(paths, base))
+
+
+@main.command()
+def doctor() -> None:
+    """Check the database, its schema and the configured model; says what the endpoint supports."""
+    from app.cli.doctor import run
+
+    sys.exit(run())
 
 
 if __name__ == "__main__":

@@ -55,6 +55,7 @@ class Ingest:
         self._database = database
         self._work = asyncio.Event()  # something may wait: set by submit
         self._settled = WeakValueDictionary[str, asyncio.Event]()  # by document id, held by who waits for it
+        self._untidy = False  # whether chunks were stored since the index was last put in order
         self._worker: asyncio.Task[None] | None = None
 
     @property
@@ -133,11 +134,13 @@ class Ingest:
             self._work.clear()
             try:
                 claim = await reading.claim(self._database, lease_s=self.limits.lease_s)
-            except StoreUnavailable:
-                _log.warning("ingest_waits_for_the_database", exc_info=True)
-            else:
                 if claim is not None:
                     return claim
+                if self._untidy:
+                    self._untidy = False
+                    await chunks.tidy_index(self._database)
+            except StoreUnavailable:
+                _log.warning("ingest_waits_for_the_database", exc_info=True)
             with suppress(TimeoutError):
                 async with asyncio.timeout(self.limits.poll_s):
                     await self._work.wait()
@@ -146,12 +149,12 @@ class Ingest:
         keeper = asyncio.create_task(self._keep(claim), name=f"lease {claim.document.id}")
         try:
             await self._read(claim)
-        except StoreUnavailable:
-            _log.warning("document_not_stored", document=claim.document.id, exc_info=True)
-            await self._give_back(claim, counted=True)
         except asyncio.CancelledError:
             await self._give_back(claim, counted=False)
             raise
+        except Exception:  # a document's own boundary: no fault of one ends the reading of the others
+            _log.exception("document_not_read", document=claim.document.id, attempt=claim.attempt)
+            await self._give_back(claim, counted=True)
         finally:
             keeper.cancel()
             await asyncio.gather(keeper, return_exceptions=True)
@@ -184,6 +187,7 @@ class Ingest:
             return
         stored = await reading.finish(self._database, claim, _content(outcome))
         if stored is not None:
+            self._untidy = True
             _log.info("document_ready", document=stored.id, chunks=stored.chunk_count, version=stored.version)
 
     async def _keep(self, claim: Claim) -> None:

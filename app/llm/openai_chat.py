@@ -4,6 +4,10 @@ Decides when to read, for how long to wait and what kind of body came; sends a r
 (retries are app/turn/policy.py's). What bytes, chunks and refusals mean is next door: event_stream, reply, failures.
 Clocks: connecting has a timeout, silence has one (httpx's read timeout), progress has one (read_ahead, case P15),
 and there is no total. Closing the generator closes the connection at once (case S04).
+
+Hot path. CPU per token against a bare loop over httpx's aiter_raw on the same stream, 20 streams of 400 tokens with
+uvloop: 1.2 of it (88 against 74 us) when every token comes in a read of its own, 1.2 (16 against 13 us) in bursts,
+where the reader gets 400 tokens as about three deltas.
 """
 
 from collections.abc import AsyncGenerator

@@ -36,7 +36,7 @@ from types import TracebackType
 from typing import Any, Literal, Self, cast
 
 Piece = bytes | asyncio.Event
-Close = Literal["clean", "cut", "reset", "hang"]
+Close = Literal["clean", "cut", "reset", "mute", "hang"]
 Body = dict[str, object]
 
 _MARKER = re.compile(r"\[\[[a-z0-9_]+:[^\]\s]+\]\]")
@@ -48,7 +48,7 @@ class Reply:
     """One HTTP answer.
 
     `close`: clean ends the body; cut breaks the connection after the pieces; reset breaks it before any byte of
-    the response; hang keeps silent after the pieces until the client closes. `framing`: chunked, with a length,
+    the response; mute keeps silent before any byte, hang after the pieces until the client closes. `framing`: chunked, with a length,
     or ended by the connection's end. `pace_s` is the time between pieces, for measurements only.
     """
 
@@ -136,6 +136,9 @@ def unless(key: str, refused: Step, otherwise: Step) -> Callable[[Body], Reply]:
 
 RESET = Reply(close="reset")
 """The connection breaks before any byte of a response."""
+
+MUTE = Reply(close="mute")
+"""No byte of a response, ever; the connection stays open until the client closes it."""
 
 
 @dataclass(slots=True)
@@ -313,6 +316,8 @@ class _Connection:
     async def _write(self, reply: Reply) -> bool:
         """Write one reply; whether the connection is still good afterwards."""
         writer = self._writer
+        if reply.close == "mute":
+            await asyncio.Event().wait()
         writer.write(_head(reply))
         await writer.drain()
         async for piece in _pieces(reply):

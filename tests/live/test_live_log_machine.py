@@ -159,4 +159,4 @@ class LogMachine(RuleBasedStateMachine):
 def test_every_reader_gets_every_frame_once_or_a_snapshot_that_covers_it(implementation: str) -> None:
     """Laws 1 to 5 and case S10: gapless, nothing twice, snapshot and deltas equal the content."""
     machine = type("Machine", (LogMachine,), {"implementation": implementation})
-    run_state_machine_as_test(machine, settings=settings(max_examples=60, stateful_step_count=40, deadline=None))
+    run_state_machine_as_test(machine, settings=settings(max_examples=40, stateful_step_count=40, deadline=None))

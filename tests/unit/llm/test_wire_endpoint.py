@@ -1,12 +1,16 @@
 """Where an endpoint is and what it was seen to refuse. Issue 3: base URLs, capabilities. Case P16."""
 
+import json
+from typing import cast
+
 import pytest
 from structlog.testing import capture_logs
 
 from app.llm.capabilities import Capabilities, IdFormat
-from app.llm.model import Feature, ModelRequest, SystemMessage, UserMessage
+from app.llm.model import AssistantMessage, Feature, ModelRequest, SystemMessage, ToolMessage, UserMessage
 from app.llm.openai_chat import EndpointConfig, OpenAIChat
-from tests.harness.scripted_endpoint import ScriptedEndpoint, http, text, unless
+from app.llm.shape import from_stored, to_stored
+from tests.harness.scripted_endpoint import Body, Reply, ScriptedEndpoint, event, finish, http, stream, text, unless
 from tests.unit.llm.reading import TOOLS, ask
 
 URLS = [
@@ -165,14 +169,12 @@ async def test_three_fields_refused_one_after_the_other_are_each_named(
 async def test_a_strict_template_is_understood_and_satisfied(endpoint: ScriptedEndpoint, model: OpenAIChat) -> None:
     """A 500 with a template's error names the late system message; without it the request passes (A15)."""
 
-    def template(body: dict[str, object]) -> object:
-        messages = body["messages"]
-        assert isinstance(messages, list)
-        late = [m for m in messages[1:] if m["role"] == "system"]  # pyright: ignore[reportUnknownVariableType]
+    def template(body: Body) -> Reply:
+        messages = cast("list[Body]", body["messages"])
         error = {"error": {"code": 500, "message": "Jinja Exception: System message must be at the beginning."}}
-        return http(500, error) if late else text("Hi")
+        return http(500, error) if any(m["role"] == "system" for m in messages[1:]) else text("Hi")
 
-    script = endpoint.script(template)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+    script = endpoint.script(template)
     messages = (SystemMessage("s"), SystemMessage("entities"), UserMessage(f"q {script}"))
     failure = (await ask(model, request=ModelRequest(messages))).failure
     assert getattr(failure, "refused", None) == {Feature.LATE_SYSTEM}
@@ -195,3 +197,28 @@ async def test_a_request_is_sent_where_and_how_it_should_be(endpoint: ScriptedEn
         "content-type": "application/json",
         "user-agent": "turnstream",
     }
+
+
+async def test_a_reply_is_taken_back_by_the_endpoint_that_wants_its_own_words(
+    endpoint: ScriptedEndpoint, model: OpenAIChat
+) -> None:
+    """Reasoning and a call's signature, also after they were stored and read again (A11, A13)."""
+    signature = {"extra_content": {"google": {"thought_signature": "c2ln"}}}
+    function = {"name": "timeline", "arguments": '{"entity_id":7}'}
+    thinking = event({"reasoning_content": "R1"})
+    calling = event({"tool_calls": [{"index": 0, "id": "g1", "type": "function", "function": function} | signature]})
+
+    def strict(body: Body) -> Reply:
+        messages = cast("list[Body]", body["messages"])
+        echoed = {"id": "g1", "type": "function", "function": function} | signature
+        wanted = {"role": "assistant", "content": "", "reasoning_content": "R1", "tool_calls": [echoed]}
+        return text("Hi") if messages[1] == wanted else http(400, {"error": {"message": "signature missing"}})
+
+    script = endpoint.script(stream(thinking, calling, finish("tool_calls")), strict)
+    question = UserMessage(f"q {script}")
+    turn = (await ask(model, request=ModelRequest((question,), tools=TOOLS))).turn
+    assert turn is not None
+    said = AssistantMessage(None, turn.tool_calls, turn.reasoning)
+    stored = from_stored(json.loads(json.dumps(to_stored(said))))
+    again = ModelRequest((question, stored, ToolMessage("g1", "OK: x")), tools=TOOLS)
+    assert (await ask(model, request=again)).outcome.text == "Hi"

@@ -18,7 +18,7 @@ from app.llm.openai_chat import EndpointConfig, OpenAIChat
 from app.llm.provider_error import Redactor
 from app.llm.read_ahead import ReadAhead, Stalled
 from app.llm.transport import LASTING, WORDS, from_transport
-from tests.harness.scripted_endpoint import RESET, Reply, ScriptedEndpoint, event, finish, stream, text
+from tests.harness.scripted_endpoint import MUTE, RESET, Reply, ScriptedEndpoint, event, finish, stream, text
 from tests.unit.llm.reading import ask, broken
 
 SAID = event({"content": "Half"})
@@ -82,15 +82,24 @@ async def test_a_reset_before_headers_is_unreachable(endpoint: ScriptedEndpoint,
 
 
 async def test_silence_before_headers_is_unreachable(no_proxy: None, endpoint: ScriptedEndpoint) -> None:
-    """The read timeout measures silence from the request on."""
-    never = asyncio.Event()
-    silent = Reply(_unanswered(never))
+    """The read timeout measures silence from the request on, and the connection is closed."""
+    script = endpoint.script(MUTE)
     async with client(endpoint.base_url, read_timeout_s=0.1) as model:
-        script = endpoint.script(lambda _: silent)
         answer = await ask(model, script)
+        assert answer.failure is not None
+        assert (type(answer.failure), answer.failure.transient) == (Unreachable, True)
+        assert "silent for longer than the read timeout" in answer.failure.message
+        await script.requests[0].closed.wait()
+
+
+async def test_silence_after_headers_is_an_interruption(no_proxy: None, endpoint: ScriptedEndpoint) -> None:
+    """No byte of the body at all (P15)."""
+    script = endpoint.script(stream(close="hang"))
+    async with client(endpoint.base_url, read_timeout_s=0.1) as model:
+        answer = await ask(model, script)
+    assert answer.outcome == broken("", Interrupted)
     assert answer.failure is not None
     assert answer.failure.transient
-    assert "silent" in answer.failure.message or "progress" in answer.failure.message
 
 
 async def _unanswered(gate: asyncio.Event) -> AsyncGenerator[bytes, None]:
@@ -199,8 +208,7 @@ async def test_cancelling_a_reader_closes_the_connection_and_leaves_no_task(
 
 async def test_cancelling_before_headers_closes_the_connection(endpoint: ScriptedEndpoint, model: OpenAIChat) -> None:
     """Also while nothing has come yet (S04)."""
-    never = asyncio.Event()
-    script = endpoint.script(lambda _: Reply(_unanswered(never)))
+    script = endpoint.script(MUTE)
     reading = asyncio.create_task(ask(model, script))
     seen = await script.request(0)
     reading.cancel()
