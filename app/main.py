@@ -64,6 +64,7 @@ class Application(FastAPI):
                 retry_max_wait_s=settings.llm_retry_max_wait_s,
             ),
             answer_max_chars=settings.answer_max_chars,
+            show_reasoning=settings.show_reasoning,
         )
         self.supervisor = Supervisor(parts, self.live, replica=self.replica)
         self._route()

@@ -56,6 +56,7 @@ class Settings(BaseSettings):
     llm_retry_base_s: float = Field(0.5, gt=0, description="The wait before the first of them; it doubles.")
     llm_retry_max_wait_s: float = Field(20, ge=0, description="The longest wait before trying again.")
 
+    show_reasoning: bool = Field(default=False, description="Show a thinking model's reasoning as a step.")
     max_rounds: int = Field(6, ge=1, le=50, description="Model requests of a turn that may call tools.")
     heartbeat_s: float = Field(15, gt=0, description="A comment is sent on a stream that was quiet this long.")
     answer_max_chars: int = Field(400_000, ge=1_000, description="The longest answer that is published.")

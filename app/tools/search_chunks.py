@@ -83,7 +83,7 @@ WHEN NOT:
 
 RETURNS:
   A line with the count, then passages with [n], document and headings; a sentence that rests on one MUST cite its [n].
-  EMPTY: no passage holds the words. More than 6 passages: raise `limit`.
+  EMPTY means that no passage holds the words. More than 6 passages: raise `limit`.
 
 EXAMPLE: search_chunks {"query": "OpenAI board November 2023"}""",
     args=Arguments,

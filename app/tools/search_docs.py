@@ -70,7 +70,7 @@ WHEN NOT:
 
 RETURNS:
   A line with the count, then sections with [n], page and heading; a sentence that rests on one MUST cite its [n].
-  EMPTY: the manual, which is in English, holds none of the words.
+  EMPTY means that the manual, which is in English, holds none of the words.
 
 EXAMPLE: search_docs {"query": "configure a chat model"}""",
     args=Arguments,

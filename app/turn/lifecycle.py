@@ -46,6 +46,7 @@ class TurnParts:
     registry: Registry
     limits: Limits
     answer_max_chars: int = 400_000
+    show_reasoning: bool = False
     save_timeout_s: float = 10.0
 
 
@@ -83,6 +84,7 @@ def prepare(parts: TurnParts, turn: AdmittedTurn, writer: Writer, round_ended: a
         gathered=lambda: toolbox.sources,
         resolved=lambda: toolbox.resolved,
         max_chars=parts.answer_max_chars,
+        show_reasoning=parts.show_reasoning,
     )
     publisher.begin(Conversation(turn.conversation_id, turn.turn_id, turn.question_id, turn.title))
     return Running(turn, writer, publisher, toolbox, round_ended=round_ended)
@@ -186,7 +188,9 @@ def conclude(parts: TurnParts, running: Running, outcome: Outcome, previous: tup
 
 
 def _gathered_nothing(parts: TurnParts, publisher: Publisher) -> bool:
-    return not publisher.sources and all(parts.registry.is_terminal(step.tool) for step in publisher.steps)
+    return not publisher.sources and all(
+        not step.tool or parts.registry.is_terminal(step.tool) for step in publisher.steps
+    )
 
 
 async def save(parts: TurnParts, answer: Answer) -> bool:

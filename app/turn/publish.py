@@ -11,6 +11,7 @@ from app.errors import TurnErrorCode
 from app.live.frames import Conversation, Delta, Frame, Source, Sources, Step, TurnUsage
 from app.live.log import Writer
 from app.llm.model import Message, Usage
+from app.text import cut
 from app.tools.tool import Entity, NumberedSource
 from app.turn.hooks import Accept, Fail
 from app.turn.outcome import Answered, Broke, Outcome
@@ -19,6 +20,7 @@ from app.turn.runner import (
     CallEnded,
     Ended,
     ModelAnswered,
+    Reasoned,
     RoundEnded,
     RunEvent,
     Text,
@@ -28,6 +30,10 @@ from app.turn.utf16 import units
 
 PARAGRAPH = "\n\n"
 """What separates the texts of two model turns of one answer."""
+
+
+REASONING_LABEL_CHARS = 80
+REASONING_CHARS = 4_000
 
 
 class AnswerTooLong(Exception):
@@ -55,11 +61,13 @@ class Publisher:
         gathered: Callable[[], Sequence[NumberedSource]],
         resolved: Callable[[], Sequence[Entity]],
         max_chars: int,
+        show_reasoning: bool = False,
     ) -> None:
         self._writer = writer
         self._gathered = gathered
         self._resolved = resolved
         self._max_chars = max_chars
+        self._show_reasoning = show_reasoning
         self._parts: list[str] = []
         self._at = 0
         self._chars = 0
@@ -90,6 +98,9 @@ class Publisher:
                 self._step(event)
             case Called():
                 self._exchange.append(event.message)
+            case Reasoned():
+                if self._show_reasoning:
+                    self._reasoning(event)
             case ModelAnswered():
                 self._count(event.usage)
             case Ended():
@@ -133,6 +144,13 @@ class Publisher:
         self.set_sources(self._gathered())
         if event.result is not None:
             self._exchange.append(event.result)
+
+    def _reasoning(self, event: Reasoned) -> None:
+        """A step of kind reasoning, for those who want to see it; it belongs to no tool call."""
+        label, detail = cut(" ".join(event.text.split()), REASONING_LABEL_CHARS), cut(event.text, REASONING_CHARS)
+        step = Step(len(self._steps) + 1, self._at, "", "", "reasoning", label, detail, "ok", event.ms)
+        self._steps.append(step)
+        self._writer.append(step)
 
     def set_sources(self, sources: Sequence[NumberedSource]) -> None:
         """Publish the list of sources if it changed."""

@@ -63,6 +63,14 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
+class Reasoned:
+    """The model thought for so long, and this is what it wrote meanwhile; never part of the answer."""
+
+    text: str
+    ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class ModelAnswered:
     """A request was answered in full."""
 
@@ -99,7 +107,7 @@ class Ended:
     ending: Accept | Fail
 
 
-RunEvent = TextBegan | Text | ModelAnswered | Called | CallEnded | RoundEnded | Ended
+RunEvent = TextBegan | Text | Reasoned | ModelAnswered | Called | CallEnded | RoundEnded | Ended
 
 
 Action = ModelTurnFinished | RequestFailed
@@ -113,6 +121,8 @@ class _Reply:
     shown: bool = False
     visible: list[str] = field(default_factory=list[str])
     held: list[str] = field(default_factory=list[str])
+    thoughts: list[str] = field(default_factory=list[str])
+    began: float = field(default_factory=time.perf_counter)
     action: Action | None = None
 
 
@@ -137,30 +147,26 @@ async def run(model: Model, tools: Tools, hooks: Hooks) -> AsyncGenerator[RunEve
 
 async def _ask(
     model: Model, hooks: Hooks, send: Send, reply: _Reply
-) -> AsyncGenerator[TextBegan | Text | ModelAnswered, None]:
+) -> AsyncGenerator[TextBegan | Text | Reasoned | ModelAnswered, None]:
     """Send one request and read its reply, showing what may be shown now; leaves the hooks' action in `reply`."""
     text_filter = send.text_filter
     try:
         async with aclosing(model.stream(send.request)) as events:
             async for event in events:
                 match event:
+                    case ReasoningDelta():
+                        reply.thoughts.append(event.text)
+                        continue
                     case TextDelta():
                         visible = text_filter.feed(event.text)
                     case ModelTurn():
                         reply.turn = event
                         visible = text_filter.finish()
-                    case ReasoningDelta():
-                        continue
-                if not visible:
-                    continue
-                reply.visible.append(visible)
-                if send.hold:
-                    reply.held.append(visible)
-                    continue
-                if not reply.shown:
-                    reply.shown = True
-                    yield TextBegan()
-                yield Text(visible)
+                if reply.thoughts:
+                    yield _reasoned(reply)
+                if visible:
+                    for shown in _show(reply, visible, hold=send.hold):
+                        yield shown
     except ModelFailure as failure:
         reply.action = hooks.request_failed(FailureView(failure, send.request, reply.shown))
         if isinstance(reply.action, Fail) and reply.shown and (tail := text_filter.finish()):
@@ -198,6 +204,24 @@ async def _act(tools: Tools, hooks: Hooks, exchange: list[Message], reply: _Repl
             yield Ended(action)
         case None:
             raise RuntimeError("a reply that nobody judged")
+
+
+def _reasoned(reply: _Reply) -> Reasoned:
+    text = "".join(reply.thoughts)
+    reply.thoughts.clear()
+    return Reasoned(text, _ms_since(reply.began))
+
+
+def _show(reply: _Reply, visible: str, *, hold: bool) -> tuple[TextBegan | Text, ...]:
+    """The events that publish visible text now: none while it is held."""
+    reply.visible.append(visible)
+    if hold:
+        reply.held.append(visible)
+        return ()
+    if reply.shown:
+        return (Text(visible),)
+    reply.shown = True
+    return TextBegan(), Text(visible)
 
 
 def _let_out(reply: _Reply) -> tuple[TextBegan | Text, ...]:

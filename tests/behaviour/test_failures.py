@@ -215,6 +215,25 @@ async def test_thinking_is_never_part_of_an_answer(app: App, endpoint: ScriptedE
     assert "private note" not in str((await app.messages(turn.conversation_id))[-1]["content"])
 
 
+async def test_reasoning_is_a_step_of_its_own_where_the_setting_asks_for_it(
+    app: App, endpoint: ScriptedEndpoint, database_url: URL
+) -> None:
+    """It stands where it happened, before the text that follows it, and is never answer text (case P09)."""
+    thinking = stream(
+        event({"reasoning_content": "Let me "}), event({"reasoning": "see."}), event({"content": "Four [1]."}), finish()
+    )
+    script = endpoint.script(SEARCH, thinking)
+    async with running_app(database_url, llm=endpoint.base_url, show_reasoning=True) as open_minded:
+        turn = await open_minded.ask(f"How many? {script}")
+    assert [(s["kind"], s["tool"]) for s in turn.of("step")] == [("search", "search_chunks"), ("reasoning", "")]
+    assert turn.of("step")[1]["at"] == 0
+    assert turn.of("step")[1]["detail"].startswith("Let me ")
+    assert turn.answer == "Four [1]."
+    assert turn.done["evidence"] == "cited"
+    closed = await app.ask(f"How many? {endpoint.script(SEARCH, thinking)}")
+    assert [s["kind"] for s in closed.of("step")] == ["search"]
+
+
 async def test_reasoning_before_a_call_is_echoed_inside_the_loop_and_on_replay(
     app: App, endpoint: ScriptedEndpoint
 ) -> None:

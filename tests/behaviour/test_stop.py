@@ -1,7 +1,10 @@
 """Stop ends a turn at once, keeps what was published, and frees the conversation. Source: DESIGN sections 4 and 5."""
 
 import asyncio
+from typing import Any
 from uuid import uuid4
+
+from sqlalchemy import text as sql
 
 from tests.harness.app import App, Turn, check_contract
 from tests.harness.scripted_endpoint import Script, ScriptedEndpoint, call, event, finish, stream, text
@@ -120,3 +123,32 @@ async def test_deleting_a_conversation_stops_what_runs_in_it(app: App, endpoint:
     async with asyncio.timeout(2):
         await seen.closed.wait()
     assert (await app.http.get(f"/api/conversations/{turn.conversation_id}")).status_code == 404
+
+
+async def test_stop_between_two_calls_keeps_the_answered_one_and_leaves_the_pool_whole(
+    app: App, endpoint: ScriptedEndpoint
+) -> None:
+    """The search that hangs in the database is cut; the next request is valid (cases A08 and S06)."""
+    script = endpoint.script(
+        call(("no_evidence_needed", {"reason": "first"}), ("search_chunks", {"query": "board"})), text("never")
+    )
+    turn = Turn()
+    async with app.parts.database.begin() as holding:
+        await holding.execute(sql("LOCK TABLE chunks IN ACCESS EXCLUSIVE MODE"))
+        async with app.stream(f"Tell me {script}") as response:
+            async for frame in frames_of(response):
+                turn.frames.append(frame)
+                if frame.event == "step":
+                    path = f"/api/conversations/{turn.conversation_id}/stop"
+                    assert (await app.http.post(path, json={"turn_id": turn.turn_id})).status_code == 202
+        pool: Any = app.parts.database.engine.pool
+        async with asyncio.timeout(5):
+            while pool.checkedout() > 1:
+                await asyncio.sleep(0)
+    assert turn.done["stopped"] is True
+    assert [s["tool"] for s in turn.of("step")] == ["no_evidence_needed"]
+    exchange = (await app.messages(turn.conversation_id))[-1]["tool_exchange"]
+    assert [m["role"] for m in exchange] == ["assistant", "tool"]
+    assert [c["function"]["name"] for c in exchange[0]["tool_calls"]] == ["no_evidence_needed"]
+    after = endpoint.script(SEARCH, text("Four [1]."))
+    assert (await app.ask(f"How many? {after}", conversation_id=turn.conversation_id)).answer == "Four [1]."

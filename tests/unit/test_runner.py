@@ -275,6 +275,14 @@ async def test_an_unknown_tool_is_answered_with_the_tools_there_are() -> None:
     assert played.shelf.ran == [("search_chunks", {"query": "board"})]
 
 
+async def test_calls_that_never_run_spend_the_budget() -> None:
+    """Case A06: they count; the answer is then ordered, though there is nothing but refusals to rest on."""
+    unknown = says(calls=[ToolCall("c1", "list_entities", "{}")])
+    played = await play(unknown, unknown, says("I found nothing."), limits=Limits(max_rounds=2))
+    assert [len(request.tools) for request in played.model.requests] == [3, 3, 0]
+    assert (played.shelf.ran, played.text, played.events[-1]) == ([], "I found nothing.", DONE)
+
+
 async def test_the_same_failing_call_runs_once_and_then_the_answer_is_ordered() -> None:
     """Case A03: refused when it comes again, with other spacing too; the next time tools are withdrawn."""
     shelf = Shelf(results={"search_chunks": failed("search_chunks")})
