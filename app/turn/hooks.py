@@ -4,7 +4,7 @@ The runner asks at five joints and does what it is told; every decision about a 
 by a hook. Views are frozen; an action carries all that is needed to carry it out, and each joint has its
 own union, so that an answer that makes no sense there is a type error. Source: seed 003, DESIGN section 6.
 
-    before_request        Send | End
+    before_request        Send | Gather
     model_turn_finished   RunCalls | Accept | AskAgain | Gather | Fail
     before_call           Run | Refuse
     call_finished         Observe
@@ -53,13 +53,15 @@ class Send:
 
 
 @dataclass(frozen=True, slots=True)
-class End:
-    """The run is over without a further request."""
+class Gather:
+    """Drop held text and run this tool for the turn itself; it isn't part of the exchange with the model."""
 
-    failure: "Fail"
+    call_id: str
+    name: str
+    arguments: dict[str, object]
 
 
-BeforeRequest = Send | End
+BeforeRequest = Send | Gather
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,15 +95,6 @@ class AskAgain:
 
     feedback: str | None
     keep_text: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Gather:
-    """Drop held text and run this tool for the turn itself; it isn't part of the exchange with the model."""
-
-    call_id: str
-    name: str
-    arguments: dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ _WITH_BARS = (
     "<tool_sep",
     "<tool_outputs_begin",
     "<python_tag",
+    "<channel>",
     "<tool_calls>",
     "<tool_call>",
 )

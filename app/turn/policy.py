@@ -92,6 +92,7 @@ class Ledger:
     avoid: frozenset[Feature] = frozenset()
     failures_in_a_row: int = 0
     repeats_refused: int = 0
+    repeat_refused_in: int | None = None
     past: list[Past] = field(default_factory=list[Past])
     observations: list[Observation] = field(default_factory=list[Observation])
 
@@ -114,6 +115,8 @@ class Policy:
     def before_request(self, view: RunView) -> BeforeRequest:
         ledger = self._ledger
         if ledger.mode is Mode.GATHERING and (ledger.rounds >= self._limits.max_rounds or ledger.repeats_refused > 1):
+            if not ledger.gate_open:
+                return self._go_one_shot()  # no tool has run, and an answer can't rest on nothing
             ledger.mode = Mode.ORDERED
         if ledger.mode is Mode.GATHERING:
             request = ModelRequest(
@@ -144,24 +147,18 @@ class Policy:
             if ledger.asked_after_markup:
                 return _fail_markup()
             ledger.asked_after_markup = True
-            return self._ask_again(prompts.MARKUP_FEEDBACK, keep_text=True)
+            return AskAgain(prompts.MARKUP_FEEDBACK, keep_text=True)
         if not view.visible_text.strip():
             if ledger.asked_after_empty:
                 return _fail_empty()
             ledger.asked_after_empty = True
-            return self._ask_again(prompts.EMPTY_FEEDBACK, keep_text=False)
+            return AskAgain(prompts.EMPTY_FEEDBACK, keep_text=False)
         if not ledger.gate_open:
             if ledger.asked_after_promise:
                 return self._go_one_shot()
             ledger.asked_after_promise = True
-            return self._ask_again(prompts.GATE_FEEDBACK, keep_text=True)
+            return AskAgain(prompts.GATE_FEEDBACK, keep_text=True)
         return Accept(truncated=view.turn.finish is Finish.LENGTH)
-
-    def _ask_again(self, feedback: str, *, keep_text: bool) -> AskAgain | Gather:
-        """Ask again; with no round left and no tool run so far, gather, for an answer can't rest on nothing."""
-        if not self._ledger.gate_open and self._ledger.rounds >= self._limits.max_rounds:
-            return self._go_one_shot()
-        return AskAgain(feedback, keep_text=keep_text)
 
     def _judge_answer(self, view: TurnView) -> ModelTurnFinished:
         """An answer request's reply. What can't stand is asked for once more, from the same evidence.
@@ -194,8 +191,9 @@ class Policy:
         decision = check(view.call, cut_off=view.cut_off, catalogue=self._evidence, past=ledger.past)
         if isinstance(decision, Run):
             ledger.past.append(Past(signature(decision.name, decision.arguments), None))
-        elif decision.repeated:
-            ledger.repeats_refused += 1
+        elif decision.repeated and ledger.repeat_refused_in != ledger.rounds:
+            ledger.repeats_refused += 1  # a batch of equal calls is one repetition
+            ledger.repeat_refused_in = ledger.rounds
         return decision
 
     def call_finished(self, view: OutcomeView) -> Observe:
@@ -238,7 +236,7 @@ class Policy:
         ledger = self._ledger
         unnamed = not refusal.refused and refusal.status in (400, 422)
         droppable = refusal.refused - ledger.avoid - {Feature.TOOLS}
-        if not droppable and unnamed and view.request.tools and not ledger.tools_accepted:
+        if not droppable and unnamed and not ledger.tools_accepted:
             droppable = frozenset(_optional(view.request)[:1])
         if droppable:
             ledger.avoid |= droppable

@@ -76,7 +76,6 @@ class Publisher:
         self._sources: tuple[NumberedSource, ...] = ()
         self._exchange: list[Message] = []
         self._usage = TurnUsage()
-        self._requests = 0
         self.outcome: Outcome | None = None
         """How the run ended by itself; None while it runs, and when it was cancelled."""
 
@@ -154,7 +153,7 @@ class Publisher:
 
     def set_sources(self, sources: Sequence[NumberedSource]) -> None:
         """Publish the list of sources if it changed."""
-        if len(sources) != len(self._sources):
+        if tuple(sources) != self._sources:
             self._sources = tuple(sources)
             self._writer.append(Sources(self.frame_sources))
 

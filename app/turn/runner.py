@@ -31,7 +31,6 @@ from app.turn.hooks import (
     AskAgain,
     CallOutcome,
     CallView,
-    End,
     Fail,
     FailureView,
     Gather,
@@ -131,9 +130,9 @@ async def run(model: Model, tools: Tools, hooks: Hooks) -> AsyncGenerator[RunEve
     exchange: list[Message] = []
     while True:
         decided = hooks.before_request(RunView(tuple(exchange)))
-        if isinstance(decided, End):
-            yield Ended(decided.failure)
-            return
+        if isinstance(decided, Gather):
+            yield await _gather(tools, hooks, decided)
+            continue
         reply = _Reply()
         async with aclosing(_ask(model, hooks, decided, reply)) as events:
             async for event in events:

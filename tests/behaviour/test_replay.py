@@ -48,7 +48,7 @@ async def test_entities_met_earlier_stand_as_a_system_message_right_before_the_q
 ) -> None:
     """At most 20 lines `id | name | type`, not as a user message, which the model would answer (seed 003)."""
     turn = await app.ask(f"How many? {endpoint.script(SEARCH, text('Four [1].'))}")
-    # no tool of this version resolves entities yet, so the rows are planted
+    # planted, so that a name holds what could forge a field
     await app.execute(
         "UPDATE messages SET resolved = CAST(:found AS jsonb) WHERE id = CAST(:answer AS uuid)",
         found='[{"id": "e1", "name": "OpenAI", "type": "organisation"}, {"id": "e2", "name": "a|b", "type": null}]',

@@ -23,6 +23,7 @@ from app.turn.hooks import (
     Refuse,
     Run,
     RunCalls,
+    RunView,
     TurnView,
 )
 from app.turn.policy import Limits, Mode, Policy
@@ -152,7 +153,8 @@ def test_what_follows_from_a_model_turn(
 def test_without_a_round_left_and_nothing_gathered_the_turn_gathers(fault: TurnView) -> None:
     """A turn can't end on a promise, also where the budget leaves no request to send it back with."""
     hooks = policy(limits=Limits(max_rounds=1))
-    assert judged(hooks, fault) == GATHER
+    assert isinstance(judged(hooks, fault), AskAgain)
+    assert hooks.before_request(RunView(())) == GATHER
     assert sent(hooks).request.tools == ()
 
 
@@ -224,11 +226,22 @@ def test_the_third_identical_call_is_refused_and_the_next_one_ends_the_gathering
     ran(hooks)
     again = CallView(search(), cut_off=False)
     for tools in (SPECS, ()):
+        judged(hooks, reply("", search()))
         decision = hooks.before_call(again)
         assert isinstance(decision, Refuse)
         assert decision.repeated
         hooks.call_finished(OutcomeView("search_chunks", {}, refusal("search_chunks", "r", "d"), ran=False))
         assert sent(hooks).request.tools == tools
+
+
+def test_equal_calls_of_one_batch_are_one_repetition() -> None:
+    """A model that repeats itself in parallel is told so before its tools are withdrawn (case A03)."""
+    hooks = policy(limits=Limits(max_rounds=50))
+    ran(hooks)
+    ran(hooks)
+    for _ in range(3):
+        assert isinstance(hooks.before_call(CallView(search(), cut_off=False)), Refuse)
+    assert sent(hooks).request.tools == SPECS
 
 
 def test_a_call_that_failed_is_refused_at_once_and_another_one_runs() -> None:

@@ -128,6 +128,8 @@ def test_an_unnamed_refusal_drops_one_field_after_the_other_and_then_the_tools(s
     ]
     assert failing(hooks, rejected(status=status)) == GATHER
     assert (sent(hooks).request.tools, sent(hooks).request.avoid) == ((), frozenset())
+    assert failing(hooks, rejected(status=status)) == NOW
+    assert sent(hooks).request.avoid == {Feature.STREAM_OPTIONS}
     assert failing(hooks, rejected(status=status)) == Fail(TurnErrorCode.MODEL_REJECTED, "no")
 
 

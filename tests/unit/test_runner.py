@@ -275,12 +275,13 @@ async def test_an_unknown_tool_is_answered_with_the_tools_there_are() -> None:
     assert played.shelf.ran == [("search_chunks", {"query": "board"})]
 
 
-async def test_calls_that_never_run_spend_the_budget() -> None:
-    """Case A06: they count; the answer is then ordered, though there is nothing but refusals to rest on."""
+async def test_calls_that_never_run_spend_the_budget_and_the_turn_gathers_for_itself() -> None:
+    """Case A06: they count; an answer can't rest on nothing but refusals, so the turn searches before it asks."""
     unknown = says(calls=[ToolCall("c1", "list_entities", "{}")])
     played = await play(unknown, unknown, says("I found nothing."), limits=Limits(max_rounds=2))
     assert [len(request.tools) for request in played.model.requests] == [3, 3, 0]
-    assert (played.shelf.ran, played.text, played.events[-1]) == ([], "I found nothing.", DONE)
+    assert [name for name, _ in played.shelf.ran] == ["search_chunks"]
+    assert (played.text, played.events[-1]) == ("I found nothing.", DONE)
 
 
 async def test_the_same_failing_call_runs_once_and_then_the_answer_is_ordered() -> None:

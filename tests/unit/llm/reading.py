@@ -4,10 +4,13 @@
 connection. Both give an Outcome, so one expectation serves both.
 """
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from types import CoroutineType
+from typing import Any
 
 from app.llm.event_stream import EventStream
 from app.llm.failures import ModelFailure, classify
@@ -139,3 +142,14 @@ def _outcome(
 def without_origin(reasoning: Reasoning | None) -> Reasoning | None:
     """Reasoning with the origin of these tests, to compare what was read here and over the wire."""
     return None if reasoning is None else replace(reasoning, origin=ORIGIN)
+
+
+def wire_tasks() -> set[asyncio.Task[Any]]:
+    """The tasks of the wire and of scripted endpoints; the session's applications share the loop with their own."""
+    ours = ("/app/llm/", "/tests/harness/scripted_endpoint")
+    return {
+        task
+        for task in asyncio.all_tasks()
+        if isinstance(coroutine := task.get_coro(), CoroutineType)
+        and any(part in coroutine.cr_code.co_filename for part in ours)
+    }

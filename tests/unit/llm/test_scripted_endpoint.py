@@ -21,6 +21,7 @@ from tests.harness.scripted_endpoint import (
     unless,
     usage,
 )
+from tests.unit.llm.reading import wire_tasks
 
 
 async def post(endpoint: ScriptedEndpoint, question: object, **fields: object) -> httpx.Response:
@@ -113,7 +114,7 @@ async def test_connections_break_as_the_script_says(
 
 async def test_leaving_the_endpoint_ends_every_connection_and_task() -> None:
     """Also those that hang."""
-    before = asyncio.all_tasks()
+    before = wire_tasks()
     async with ScriptedEndpoint() as endpoint:
         script = endpoint.script(MUTE)
         asking = asyncio.create_task(post(endpoint, script))
@@ -121,4 +122,4 @@ async def test_leaving_the_endpoint_ends_every_connection_and_task() -> None:
         assert endpoint.connections == 1
     with pytest.raises(httpx.HTTPError):
         await asking
-    assert asyncio.all_tasks() == before
+    assert not wire_tasks() - before

@@ -12,7 +12,7 @@ from app.llm.capabilities import Capabilities
 from app.llm.failures import ModelFailure
 from app.llm.openai_chat import EndpointConfig, OpenAIChat
 from tests.harness.scripted_endpoint import DONE, Reply, ScriptedEndpoint, event, finish
-from tests.unit.llm.reading import ask, cut_at, read
+from tests.unit.llm.reading import ask, cut_at, read, wire_tasks
 
 ARGUMENTS = json.dumps({"name": "鼓楼 🙂", "as_of": "2023-11"}, ensure_ascii=False)
 STREAM = b"".join(
@@ -156,7 +156,7 @@ def damaged(rng: random.Random) -> Reply:
 async def test_damaged_replies_over_the_wire_leave_no_task_and_no_connection(seed: int, no_proxy: None) -> None:
     """100 replies a seed, 20 at once: each a turn or a typed failure; then every connection and task is gone."""
     rng = random.Random(seed)
-    before = asyncio.all_tasks()
+    before = wire_tasks()
     async with ScriptedEndpoint() as endpoint:
         model = OpenAIChat(EndpointConfig(base_url=endpoint.base_url, model="m"), Capabilities())
         for _ in range(5):
@@ -166,4 +166,4 @@ async def test_damaged_replies_over_the_wire_leave_no_task_and_no_connection(see
                 assert (answer.turn is None) != (answer.failure is None), reply
         await model.aclose()
         await endpoint.settled()
-    assert asyncio.all_tasks() == before
+    assert not wire_tasks() - before
