@@ -79,3 +79,21 @@ class AppError(Exception):
         self.message = message
         self.status = STATUS[code]
         self.retry_after_s = retry_after_s
+
+
+class EmbeddingFailed(Exception):
+    """No vectors were had for some texts. The cause, where it was a provider's refusal, is chained.
+
+    `refused_text` says that the endpoint took the request and refused what one text holds; the others are fine.
+    `lasting` says that trying again won't help until somebody changes a setting or pays. `retry_after_s` is what
+    the provider asked for.
+    """
+
+    def __init__(
+        self, message: str, *, refused_text: bool = False, lasting: bool = False, retry_after_s: float | None = None
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.refused_text = refused_text
+        self.lasting = lasting
+        self.retry_after_s = retry_after_s

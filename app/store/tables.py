@@ -5,10 +5,15 @@ records. Clocks: every timestamp is Postgres' `now()`, so that replicas' clocks 
 """
 
 from sqlalchemy import (
+    ARRAY,
+    REAL,
     BigInteger,
     Boolean,
+    CheckConstraint,
     Column,
+    Date,
     DateTime,
+    Float,
     ForeignKey,
     Index,
     Integer,
@@ -98,7 +103,14 @@ chunks = Table(
     Column("segmenter", Integer, nullable=False),  # the version of the segmentation that made tsv
     Column("live", Boolean, nullable=False, server_default=text("true")),  # false once its document is superseded
     UniqueConstraint("document_id", "position"),
-    Index("ix_chunks_tsv", "tsv", postgresql_using="gin", postgresql_where=text("live")),
+    Index(
+        "ix_chunks_tsv",
+        "tsv",
+        postgresql_using="gin",
+        postgresql_where=text("live"),
+        # a longer list of unsorted entries (kB) makes the planner prefer to read every chunk: decision 0004
+        postgresql_with={"gin_pending_list_limit": 1024},
+    ),
     Index("ix_chunks_base_id", "base_id"),
 )
 
@@ -173,4 +185,126 @@ turns = Table(
         postgresql_where=text("request_id IS NOT NULL"),
     ),
     Index("ix_turns_lease_until", "lease_until", postgresql_where=text("status = 'running'")),
+)
+
+entities = Table(
+    "entities",
+    metadata,
+    _id(),
+    Column("base_id", UUID(as_uuid=False), ForeignKey("bases.id", ondelete="CASCADE"), nullable=False),
+    Column("name", Text, nullable=False),
+    Column(
+        "name_key", Text, nullable=False
+    ),  # the name folded (NFKC, lower case, single spaces): what identity compares
+    Column("aliases", JSONB, nullable=False, server_default=text("'[]'")),  # other names, as written
+    Column("search_text", Text, nullable=False),  # name and aliases folded, one a line: what pg_trgm and LIKE look at
+    Column("type", Text, nullable=False, server_default=""),
+    Column("disambiguator", Text, nullable=False, server_default=""),  # tells namesakes apart: "OpenAI (the nonprofit)"
+    Column("merged_into", UUID(as_uuid=False)),  # the entity that took its names and facts; null while it is its own
+    _created(),
+    UniqueConstraint("base_id", "name_key", "type", "disambiguator"),
+    Index(
+        "ix_entities_search_text",
+        "search_text",
+        postgresql_using="gin",
+        postgresql_ops={"search_text": "gin_trgm_ops"},
+    ),
+)
+
+# Two clocks. Valid time: when it was true in the world, as precisely as is known; an unknown date is not an open one.
+# Record time: when the base came to believe the row, and when it stopped. Rows are closed, never changed or deleted.
+facts = Table(
+    "facts",
+    metadata,
+    _id(),
+    Column("base_id", UUID(as_uuid=False), ForeignKey("bases.id", ondelete="CASCADE"), nullable=False),
+    Column("subject_id", UUID(as_uuid=False), ForeignKey("entities.id", ondelete="CASCADE"), nullable=False),
+    Column("predicate", Text, nullable=False),  # lower case words: "member of board of", "founded"
+    Column("object_id", UUID(as_uuid=False), ForeignKey("entities.id", ondelete="CASCADE")),  # exactly one of the two
+    Column("value", Text),
+    Column("valid_from", Date),  # the first day of its year, month or day; null when unknown
+    Column("valid_from_precision", Text, nullable=False, server_default="unknown"),  # year | month | day | unknown
+    Column("valid_to", Date),  # the last day of its year, month or day; null when unknown or open
+    Column("valid_to_precision", Text, nullable=False, server_default="unknown"),  # year | month | day | unknown | open
+    Column("recorded_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Column("superseded_at", DateTime(timezone=True)),  # null while the base believes it
+    Column("superseded_by", UUID(as_uuid=False)),  # the row that took its place, after a correction or a merge
+    Column("status", Text, nullable=False, server_default="asserted"),  # asserted | corrected | rejected | merged
+    Column("confidence", Float, nullable=False, server_default="1"),  # 0 to 1
+    Column("chunk_id", UUID(as_uuid=False), ForeignKey("chunks.id", ondelete="SET NULL")),  # the evidence
+    Column("quote", Text, nullable=False, server_default=""),  # the sentence of the chunk that says so
+    Column("origin", Text, nullable=False, server_default="import"),  # import | api | extraction | remember
+    Column("fact_key", Text, nullable=False),  # hash of what it says: importing it again changes nothing
+    CheckConstraint("(object_id IS NULL) <> (value IS NULL)", name="one_object"),
+    Index("uq_facts_live_fact_key", "base_id", "fact_key", unique=True, postgresql_where=text("superseded_at IS NULL")),
+    Index("ix_facts_subject_id", "subject_id"),
+    Index("ix_facts_object_id", "object_id", postgresql_where=text("object_id IS NOT NULL")),
+    Index("ix_facts_base_id_recorded_at", "base_id", "recorded_at"),
+    Index(
+        "ix_facts_base_id_superseded_at", "base_id", "superseded_at", postgresql_where=text("superseded_at IS NOT NULL")
+    ),
+    Index("ix_facts_chunk_id", "chunk_id", postgresql_where=text("chunk_id IS NOT NULL")),
+)
+
+# What `remember` and extraction propose; a person nods or refuses, through the API or the page.
+proposals = Table(
+    "proposals",
+    metadata,
+    _id(),
+    Column("base_id", UUID(as_uuid=False), ForeignKey("bases.id", ondelete="CASCADE"), nullable=False),
+    Column("fact", JSONB, nullable=False),  # a row as `facts import` takes it
+    Column("sentence", Text, nullable=False),  # what the fact was read from
+    Column("chunk_id", UUID(as_uuid=False), ForeignKey("chunks.id", ondelete="SET NULL")),
+    Column("origin", Text, nullable=False),  # remember | extraction
+    Column("proposed_by", Text, nullable=False),
+    Column("turn_id", UUID(as_uuid=False)),
+    Column("idempotency_key", Text, nullable=False),  # the same proposal of the same turn or chunk is made once
+    Column("status", Text, nullable=False, server_default="pending"),  # pending | accepted | refused
+    Column("decided_by", Text),
+    Column("decided_at", DateTime(timezone=True)),
+    Column("fact_id", UUID(as_uuid=False)),  # the fact that a nod made
+    _created(),
+    UniqueConstraint("base_id", "idempotency_key"),
+    Index("ix_proposals_base_id_status", "base_id", "status", "created_at"),
+)
+
+# What became of each chunk that a model was asked to read facts from; the jobs themselves are procrastinate's, in a
+# schema of their own (decision 0012).
+extractions = Table(
+    "extractions",
+    metadata,
+    Column("chunk_id", UUID(as_uuid=False), ForeignKey("chunks.id", ondelete="CASCADE"), primary_key=True),
+    Column("base_id", UUID(as_uuid=False), ForeignKey("bases.id", ondelete="CASCADE"), nullable=False),
+    Column("model", Text, nullable=False),
+    Column("proposed", Integer, nullable=False, server_default="0"),  # facts that wait for a nod, or had one already
+    Column("dropped", Integer, nullable=False, server_default="0"),  # rows that were no facts, or not in the passage
+    Column("error_code", Text),  # why it was given up; null when the chunk was read
+    Column("error", Text),  # the same, for a person
+    _created(),
+    Index("ix_extractions_base_id", "base_id"),
+)
+
+# Models that chunks were embedded with. The vectors are plain arrays, so that the schema needs no pgvector; casts and
+# indexes that do are made when a model is configured (app/store/embeddings.py, decision 0011).
+embedding_models = Table(
+    "embedding_models",
+    metadata,
+    _id(),
+    Column("name", Text, nullable=False),  # as the endpoint knows it
+    Column("dimensions", Integer, nullable=False),
+    Column("ready_at", DateTime(timezone=True)),  # when every chunk had its vector first: search may use it from then
+    Column("seen_at", DateTime(timezone=True), nullable=False, server_default=func.now()),  # last configured somewhere
+    Column("worker", UUID(as_uuid=False)),  # who fills it, until lease_until
+    Column("lease_until", DateTime(timezone=True)),
+    _created(),
+    UniqueConstraint("name", "dimensions"),
+)
+
+embeddings = Table(
+    "embeddings",
+    metadata,
+    Column("chunk_id", UUID(as_uuid=False), ForeignKey("chunks.id", ondelete="CASCADE"), primary_key=True),
+    Column("model_id", UUID(as_uuid=False), ForeignKey("embedding_models.id", ondelete="CASCADE"), primary_key=True),
+    Column("embedding", ARRAY(REAL)),  # null where the model refused the text
+    Index("ix_embeddings_model_id", "model_id"),
 )

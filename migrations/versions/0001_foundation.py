@@ -108,7 +108,14 @@ def _knowledge() -> None:
         _reference("base_id", "chunks", "bases"),
         sa.UniqueConstraint("document_id", "position", name="uq_chunks_document_id_position"),
     )
-    op.create_index("ix_chunks_tsv", "chunks", ["tsv"], postgresql_using="gin", postgresql_where=sa.text("live"))
+    op.create_index(
+        "ix_chunks_tsv",
+        "chunks",
+        ["tsv"],
+        postgresql_using="gin",
+        postgresql_where=sa.text("live"),
+        postgresql_with={"gin_pending_list_limit": 1024},
+    )
     op.create_index("ix_chunks_base_id", "chunks", ["base_id"])
 
 

@@ -79,6 +79,7 @@ async def make_tables(url: URL) -> None:
     engine = create_async_engine(url, poolclass=NullPool)
     try:
         async with engine.begin() as connection:
+            await connection.execute(text("CREATE EXTENSION pg_trgm"))  # an index of tables.py uses it
             await connection.run_sync(metadata.create_all)
             await connection.execute(text("CREATE TABLE alembic_version ()"))
     finally:
