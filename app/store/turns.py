@@ -43,6 +43,7 @@ class AdmittedTurn:
     conversation_id: str
     question_id: str
     base_id: str
+    owner: str
     title: str
     question: str
     as_of: str | None
@@ -246,6 +247,7 @@ async def admit(database: Database, new: NewTurn) -> AdmittedTurn | KnownRequest
         str(row.id),
         new.question_id,
         str(row.base_id),
+        new.owner,
         row.title,
         new.question,
         new.as_of,
@@ -278,7 +280,15 @@ async def admit_retry(database: Database, new: NewTurn) -> AdmittedTurn | KnownR
     except IntegrityError as error:
         return await _refused_or_known(database, new, error)
     return AdmittedTurn(
-        new.turn_id, str(row.id), new.question_id, str(row.base_id), row.title, asked.content, new.as_of, first=False
+        new.turn_id,
+        str(row.id),
+        new.question_id,
+        str(row.base_id),
+        new.owner,
+        row.title,
+        asked.content,
+        new.as_of,
+        first=False,
     )
 
 

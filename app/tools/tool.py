@@ -6,12 +6,19 @@ time, question) from its context, never from the model. Source: DESIGN section 7
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Generic, Literal, TypeVar
 
 from pydantic import BaseModel
 
 from app.store.engine import Database
+from app.text import cut
+
+EXCERPT_CHARS = 1_000
+"""The longest excerpt of a source: its own, and the sentences that facts rest on."""
+
+QUOTE_CHARS = 300
+"""How much of one such sentence is shown."""
 
 Status = Literal["ok", "empty", "error"]
 
@@ -51,18 +58,30 @@ class Citations:
         self._numbers: dict[tuple[str, str], int] = {}
         self._sources: list[NumberedSource] = []
 
-    def cite(self, source: Source) -> int:
-        """The source's number, registering it as the next one where it is new."""
+    def cite(self, source: Source, *, quote: str = "") -> int:
+        """The source's number, registering it as the next one where it is new.
+
+        `quote` is the sentence that what is said rests on: it becomes visible in the excerpt, also of a passage
+        that has its number already, within `EXCERPT_CHARS`.
+        """
         key = (source.kind, source.id)
         known = self._numbers.get(key)
-        if known is not None:
-            return known
-        n = len(self._sources) + 1
-        self._numbers[key] = n
-        self._sources.append(
-            NumberedSource(n, source.kind, source.id, source.document_id, source.title, source.locator, source.excerpt)
-        )
-        return n
+        if known is None:
+            known = self._numbers[key] = len(self._sources) + 1
+            self._sources.append(
+                NumberedSource(
+                    known, source.kind, source.id, source.document_id, source.title, source.locator, source.excerpt
+                )
+            )
+        self._show(known, cut(" ".join(quote.split()), QUOTE_CHARS))
+        return known
+
+    def _show(self, n: int, quote: str) -> None:
+        shown = self._sources[n - 1]
+        if not quote or quote in shown.excerpt or len(shown.excerpt) >= EXCERPT_CHARS:
+            return
+        excerpt = f"{shown.excerpt} … {quote}" if shown.excerpt else quote
+        self._sources[n - 1] = replace(shown, excerpt=cut(excerpt, EXCERPT_CHARS))
 
     @property
     def sources(self) -> tuple[NumberedSource, ...]:
@@ -112,6 +131,9 @@ class ToolContext:
     question: str
     citations: Citations
     as_of: str | None = None
+    may_write: bool = False
+    owner: str = ""
+    turn_id: str | None = None
 
 
 A = TypeVar("A", bound=BaseModel)
@@ -119,7 +141,10 @@ A = TypeVar("A", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class Tool(Generic[A]):
-    """A registered tool. `args` forbids unknown fields. `terminal` marks the call that needs no evidence."""
+    """A registered tool. `args` forbids unknown fields. `terminal` marks the call that needs no evidence.
+
+    `writes`: it is offered to, and runs for, only those who may write.
+    """
 
     name: str
     description: str
@@ -127,6 +152,7 @@ class Tool(Generic[A]):
     run: Callable[[ToolContext, A], Awaitable[ToolResult]]
     kind: str
     read_only: bool = True
+    writes: bool = False
     chat_only: bool = False
     terminal: bool = False
     numbers_sources: bool = True

@@ -77,7 +77,16 @@ class Conclusion:
 
 def prepare(parts: TurnParts, turn: AdmittedTurn, writer: Writer, round_ended: asyncio.Event) -> Running:
     """Everything a turn needs, and its first frame: published before anything is awaited."""
-    context = ToolContext(parts.database, turn.base_id, turn.question, Citations(), turn.as_of)
+    context = ToolContext(
+        parts.database,
+        turn.base_id,
+        turn.question,
+        Citations(),
+        as_of=turn.as_of,
+        may_write=True,  # until principals differ (AUTH=none), whoever may ask may write
+        owner=turn.owner,
+        turn_id=turn.turn_id,
+    )
     toolbox = Toolbox(parts.registry, context)
     publisher = Publisher(
         writer,

@@ -19,7 +19,9 @@ class Toolbox:
         self._registry = registry
         self._context = context
         self._resolved: dict[str, Entity] = {}
-        self._specs = tuple(ToolSpec(t.name, t.description, t.parameters) for t in registry.chat_tools())
+        offered = registry.chat_tools(may_write=context.may_write)
+        self._specs = tuple(ToolSpec(t.name, t.description, t.parameters) for t in offered)
+        self._names = tuple(spec.name for spec in self._specs)
         self.skipped = False
         """Whether the terminal that says no evidence is needed has run."""
 
@@ -27,7 +29,7 @@ class Toolbox:
         return self._specs
 
     def names(self) -> Sequence[str]:
-        return self._registry.names()
+        return self._names
 
     def required(self, name: str) -> Sequence[str]:
         return self._registry.required(name)

@@ -17,15 +17,29 @@ from app.tools.registry import AnyTool, load
 from app.tools.tool import Citations, ToolContext
 from app.turn import prompts
 from app.turn.check_call import resolve
+from tests.tools.conftest import GraphBase
 from tests.tools.description_contract import CATALOGUE_CHARS, Described, example_of, faults
 
 REGISTRY = load()
 TOOLS: list[AnyTool] = list(REGISTRY)
 BY_NAME = pytest.mark.parametrize("tool", TOOLS, ids=[tool.name for tool in TOOLS])
 
-FIRST_PARTY = ["no_evidence_needed", "search_chunks", "search_docs"]
+FIRST_PARTY = [
+    "changes",
+    "entity_facts",
+    "find_entities",
+    "neighbors",
+    "no_evidence_needed",
+    "paths_between",
+    "remember",
+    "search_chunks",
+    "search_docs",
+    "timeline",
+]
+WRITING = ["remember"]
+GRAPH_READING = ["changes", "entity_facts", "find_entities", "neighbors", "paths_between", "timeline"]
 CHAT_ONLY = ["no_evidence_needed"]
-NO_TOOL = {"observation", "passage", "registry", "tool"}
+NO_TOOL = {"graph_sheet", "observation", "passage", "registry", "tool"}
 """Modules of the folder that are no tool."""
 
 
@@ -85,7 +99,22 @@ async def test_the_example_runs(tool: AnyTool, database: Database) -> None:
     context = ToolContext(database, "01900000-0000-7000-8000-000000000000", "?", Citations())
     for arguments in examples(tool):
         observed = await REGISTRY.dispatch(tool.name, arguments, context)
-        assert observed.status in ("ok", "empty")
+        assert observed.status in (("ok", "empty") if tool.read_only else ("error",))
+
+
+@pytest.mark.parametrize("tool", [tool for tool in TOOLS if tool.name in GRAPH_READING + WRITING], ids=lambda t: t.name)
+async def test_the_example_finds_something_in_a_base_that_has_it(tool: AnyTool, corrected: GraphBase) -> None:
+    """D7: each example of a graph tool is one that a model could copy; one that writes runs for who may write."""
+    for arguments in examples(tool):
+        observed = await REGISTRY.dispatch(tool.name, arguments, corrected.context(may_write=True))
+        assert observed.status == "ok", observed.text
+
+
+def test_only_what_writes_is_not_read_only() -> None:
+    """D12: who may not write is offered exactly the others."""
+    assert [tool.name for tool in TOOLS if tool.writes] == WRITING
+    assert [tool.name for tool in TOOLS if not tool.read_only] == WRITING
+    assert list(REGISTRY.names(may_write=False)) == [name for name in FIRST_PARTY if name not in WRITING]
 
 
 def test_what_only_a_chat_may_call_is_listed() -> None:

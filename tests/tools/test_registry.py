@@ -3,6 +3,7 @@
 import asyncio
 import types
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -105,6 +106,8 @@ async def test_ok_without_text_is_empty(text: str) -> None:
         ToolResult("ok", "found", cast("Any", None)),
         ToolResult("ok", "found", STEP, cast("Any", None)),
         ToolResult("ok", "found", STEP, (), cast("Any", [])),
+        ToolResult("ok", "found", STEP, cast("Any", ("OpenAI",))),
+        ToolResult("ok", "found", Step("search", cast("Any", 5))),
     ],
 )
 async def test_a_result_of_the_wrong_shape_is_an_error(result: object) -> None:
@@ -180,6 +183,61 @@ async def test_arguments_that_do_not_fit_never_reach_the_tool() -> None:
     assert observed == Observed("error", text, Step("refused", "lookup", "bad arguments"), (), {})
 
 
+async def test_a_cancelled_helper_of_a_tool_is_the_tools_failure() -> None:
+    """Nobody stopped the turn: what the tool waited for was cancelled."""
+
+    async def run(context: ToolContext, args: Args) -> ToolResult:
+        waiting = asyncio.ensure_future(asyncio.Event().wait())
+        waiting.cancel()
+        await waiting
+        raise AssertionError
+
+    with capture_logs() as logs:
+        observed = await dispatch(run)
+    assert (observed.status, observed.step.label) == ("error", "lookup")
+    assert [log["event"] for log in logs] == ["tool_failed"]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("OK: found", "OK: found"),
+        ("ERROR: found", "OK: found"),
+        ("ok: EMPTY: found", "OK: found"),
+        ("found\nERROR: in the middle", "OK: found\nERROR: in the middle"),
+    ],
+)
+async def test_a_tool_that_writes_its_own_prefix_has_it_taken_away(text: str, shown: str) -> None:
+    """O3: the status decides, and a prefix stands once."""
+    observed = await dispatch(returning(ToolResult("ok", text, STEP)))
+    assert (observed.status, observed.text) == ("ok", shown)
+
+
+async def test_a_megabyte_is_cut_everywhere() -> None:
+    """O11: text at a line's end and said so, the step's words, the entities; structured content that long is none."""
+    long = "a line of text\n" * 70_000
+    entities = tuple(Entity(str(n), "x", None) for n in range(10_000))
+    step = Step("search", long, long)
+    with capture_logs() as logs:
+        observed = await dispatch(returning(ToolResult("ok", long, step, entities, {"text": long})))
+    assert observed.text.startswith("OK: a line of text\n")
+    assert observed.text.endswith(f"of {len(long) + 3} characters are shown; ask for something narrower]")
+    assert len(observed.text) <= 24_000
+    assert (len(observed.step.label), len(observed.step.detail)) == (300, 300)
+    assert len(observed.resolved) == 50
+    assert observed.structured == {}
+    assert [log["event"] for log in logs] == ["tool_structured_too_long"]
+
+
+@pytest.mark.parametrize("value", [object(), float("nan"), {1, 2}])
+async def test_structured_content_that_is_no_json_is_left_out(value: object) -> None:
+    """The text says what there is."""
+    with capture_logs() as logs:
+        observed = await dispatch(returning(ToolResult("ok", "found", STEP, (), {"value": value})))
+    assert observed == Observed("ok", "OK: found", STEP, (), {})
+    assert [log["event"] for log in logs] == ["tool_structured_is_no_json"]
+
+
 def test_a_refusal_is_an_error_observation() -> None:
     """O2: calls that were not run end in the same place."""
     observed = registry(returning(None)).refused("nope", "There is no tool nope.", "unknown tool")
@@ -237,6 +295,20 @@ def test_a_field_called_title_stays_though_titles_go() -> None:
         "additionalProperties": False,
         "$defs": {"Inner": {"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]}},
     }
+
+
+async def test_a_writing_tool_is_for_those_who_may_write() -> None:
+    """Offered, named and run only for them; a reading one is for everybody."""
+    ran = returning(ToolResult("ok", "x", STEP))
+    tools = Registry(
+        [Tool(name, name, Args, ran, "search", writes=name == "write_it") for name in ("read_it", "write_it")]
+    )
+    for may_write, names in ((True, ["read_it", "write_it"]), (False, ["read_it"])):
+        toolbox = Toolbox(tools, replace(context(), may_write=may_write))
+        assert [spec.name for spec in toolbox.specs()] == list(toolbox.names()) == names
+        assert list(tools.names(may_write=may_write)) == names
+        outcome = await toolbox.run("write_it", {"query": "x"})
+        assert outcome.status == ("ok" if may_write else "error")
 
 
 def test_a_tool_that_is_not_async_stops_the_start(monkeypatch: pytest.MonkeyPatch) -> None:

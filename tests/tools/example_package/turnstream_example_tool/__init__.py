@@ -1,0 +1,1 @@
+"""Tools of a third party for turnstream."""

@@ -1,0 +1,3 @@
+"""What a package may do while it is imported: raise."""
+
+raise RuntimeError("password=hunter2")

@@ -1,0 +1,3 @@
+"""What a package may do while it is imported: end the process."""
+
+raise SystemExit(3)
