@@ -28,7 +28,7 @@ run: setup
 	$(BIN)/turnstream serve --load sample
 
 test: setup
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 check: setup
 	$(BIN)/ruff check

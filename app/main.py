@@ -17,17 +17,37 @@ import structlog
 from fastapi import FastAPI
 from sqlalchemy import URL
 
-from app.api import bases, chat, conversations, documents, openai_compat, ops, page, refusals
+from app.api import (
+    bases,
+    chat,
+    conversations,
+    documents,
+    entities,
+    extraction,
+    facts,
+    openai_compat,
+    ops,
+    page,
+    proposals,
+    refusals,
+)
+from app.api.mcp_http import McpDoor
+from app.errors import AppError
 from app.knowledge.bulk import ingest_paths
+from app.knowledge.fact_rows import FactFileError
+from app.knowledge.facts_import import facts_files, import_file
 from app.knowledge.ingest import Ingest, IngestLimits
+from app.knowledge.jobs import ExtractionJobs, JobLimits
 from app.live.memory import MemoryLog
 from app.llm.capabilities import Capabilities
+from app.llm.extraction import ChatExtractor
 from app.llm.extractive import Extractive
 from app.llm.model import Model
 from app.llm.openai_chat import EndpointConfig, OpenAIChat
 from app.settings import PREFIX, Settings
 from app.store import bases as stored_bases
 from app.store.engine import Database, StoreUnavailable
+from app.store.jobs import conninfo
 from app.tools import registry
 from app.turn.lifecycle import TurnParts
 from app.turn.policy import Limits
@@ -45,7 +65,13 @@ class Application(FastAPI):
     """The application, with the two things its server must reach: end the streams, and know who answers."""
 
     def __init__(self, settings: Settings, database_url: str | URL, *, load: tuple[Path, ...] = ()) -> None:
-        super().__init__(title="turnstream", version=version("turnstream"), lifespan=_lifespan)
+        super().__init__(
+            title="turnstream",
+            version=version("turnstream"),
+            lifespan=_lifespan,
+            docs_url=None,  # the framework's page would fetch its script from somebody else's server
+            redoc_url=None,
+        )
         self.settings = settings
         self.load = load
         self.replica = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
@@ -53,10 +79,12 @@ class Application(FastAPI):
         self.live = MemoryLog()
         self.model = build_model(settings)
         self.ingest = Ingest(self.database, IngestLimits(max_bytes=settings.max_upload_bytes))
+        self.extraction = build_extraction(settings, self.database, database_url, self.model)
+        self.registry = registry.load(settings.tools)
         parts = TurnParts(
             self.database,
             self.model,
-            registry.load(),
+            self.registry,
             Limits(
                 max_rounds=settings.max_rounds,
                 retries=settings.llm_retries,
@@ -67,6 +95,12 @@ class Application(FastAPI):
             show_reasoning=settings.show_reasoning,
         )
         self.supervisor = Supervisor(parts, self.live, replica=self.replica)
+        self.mcp = McpDoor(
+            self.registry,
+            self.database,
+            allowed_hosts=(settings.host, *settings.allowed_hosts),
+            draining=lambda: self.supervisor.draining,
+        )
         self._route()
 
     def _route(self) -> None:
@@ -81,7 +115,11 @@ class Application(FastAPI):
         )
         self.include_router(bases.router(self.database))
         self.include_router(documents.router(self.database, self.ingest))
+        for graph in (entities, facts, proposals):
+            self.include_router(graph.router(self.database))
+        self.include_router(extraction.router(self.database, self.extraction))
         self.include_router(openai_compat.router(self.model.name, description))
+        self.router.routes.append(self.mcp.route)
         self.include_router(ops.router(self.ready))
         self.include_router(page.router(self.model.name, description, f"http://{settings.host}:{settings.port}/"))
 
@@ -89,7 +127,7 @@ class Application(FastAPI):
         """What keeps this process from taking questions; None when nothing does."""
         if self.supervisor.draining:
             return "shutting down"
-        if not (self.supervisor.healthy and self.ingest.healthy):
+        if not (self.supervisor.healthy and self.ingest.healthy and self.extraction.healthy):
             return "background tasks are not running"
         try:
             await stored_bases.find_id(self.database, stored_bases.DEFAULT_BASE)
@@ -109,7 +147,12 @@ async def _lifespan(app: FastAPI) -> AsyncGenerator[None, None]:
         raise TypeError("this lifespan belongs to Application")
     _log.info("starting", replica=app.replica, model=app.model.name, about=describe_model(app.settings))
     try:
-        async with app.ingest.running(), app.supervisor.active(drain_s=app.settings.drain_s):
+        async with (
+            app.ingest.running(),
+            app.extraction.running(),
+            app.mcp.running(),
+            app.supervisor.active(drain_s=app.settings.drain_s),
+        ):
             loading = asyncio.create_task(_load(app), name="load documents")
             try:
                 yield
@@ -122,13 +165,25 @@ async def _lifespan(app: FastAPI) -> AsyncGenerator[None, None]:
 
 
 async def _load(app: Application) -> None:
-    """Take in the paths that the server was started with; what the base already holds is left alone."""
+    """Take in the paths that the server was started with; what the base already holds is left alone.
+
+    Documents first, then the files of facts among them: facts rest on the documents' passages.
+    """
     if not app.load:
         return
     base = await stored_bases.ensure_default(app.database)
     async for result in ingest_paths(app.ingest, base.id, app.load):
         if result.error is not None:
             _log.warning("document_failed", path=str(result.path), reason=result.error)
+    for path in await asyncio.to_thread(facts_files, app.load):
+        try:
+            report = await import_file(app.database, base.id, path)
+        except (FactFileError, OSError, AppError) as error:
+            _log.warning("facts_failed", path=str(path), reason=str(error))
+        else:
+            _log.info(
+                "facts_loaded", path=str(path), added=report.added, known=report.known, failed=report.failed_count
+            )
     _log.info("documents_loaded", paths=[str(p) for p in app.load])
 
 
@@ -144,6 +199,20 @@ def build_model(settings: Settings) -> Model:
         read_timeout_s=settings.llm_read_timeout_s,
     )
     return OpenAIChat(config, Capabilities())
+
+
+def build_extraction(settings: Settings, database: Database, url: str | URL, model: Model) -> ExtractionJobs:
+    """The extraction of facts, which needs a chat model: without one it refuses to start and says why."""
+    refusal = unconfigured(settings)
+    if settings.llm_base_url is None:
+        refusal = f"The offline model can't extract facts; set {PREFIX}LLM_BASE_URL and {PREFIX}LLM_MODEL."
+    return ExtractionJobs(
+        database,
+        conninfo(url),
+        ChatExtractor(model) if refusal is None else None,
+        refusal=refusal or "",
+        limits=JobLimits(retry_base_s=settings.llm_retry_base_s),
+    )
 
 
 def unconfigured(settings: Settings) -> str | None:

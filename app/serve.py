@@ -98,16 +98,22 @@ def _exit(number: int, frame: FrameType | None) -> NoReturn:
 
 
 def configure_logging(level: str) -> None:
-    """One line of JSON per event on stderr, ours and the libraries'; never message text, never secrets."""
+    """One event per line on stderr, ours and the libraries': JSON, or for a person at a terminal plain text.
+
+    Never message text, never secrets.
+    """
+    terminal = sys.stderr.isatty()
+    renderer = structlog.dev.ConsoleRenderer() if terminal else structlog.processors.JSONRenderer()
     number = logging.getLevelNamesMapping()[level.upper()]
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso"),
-        structlog.processors.dict_tracebacks,
     ]
+    if not terminal:
+        shared.append(structlog.processors.dict_tracebacks)
     structlog.configure(
-        processors=[*shared, structlog.processors.JSONRenderer()],
+        processors=[*shared, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(number),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
     )
@@ -117,9 +123,10 @@ def configure_logging(level: str) -> None:
             foreign_pre_chain=shared,
             processors=[
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                structlog.processors.JSONRenderer(),
+                renderer,
             ],
         )
     )
     logging.basicConfig(level=max(number, logging.INFO), handlers=[handler], force=True)
-    logging.getLogger("httpx").setLevel(logging.WARNING)
+    for talkative in ("alembic", "httpx", "mcp", "procrastinate"):
+        logging.getLogger(talkative).setLevel(logging.WARNING)

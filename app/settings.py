@@ -56,6 +56,15 @@ class Settings(BaseSettings):
     llm_retry_base_s: float = Field(0.5, gt=0, description="The wait before the first of them; it doubles.")
     llm_retry_max_wait_s: float = Field(20, ge=0, description="The longest wait before trying again.")
 
+    embedding_base_url: str | None = Field(None, description="An OpenAI-compatible endpoint of embeddings.")
+    embedding_api_key: SecretStr | None = Field(None, description="Its key.")
+    embedding_model: str | None = Field(None, description="The embedding model's name there.")
+
+    tools: tuple[str, ...] = Field((), description="Tools of installed packages to load, as a JSON list of names.")
+    allowed_hosts: tuple[str, ...] = Field(
+        (), description="Host names, as a JSON list, under which MCP clients may reach the server beside HOST."
+    )
+
     show_reasoning: bool = Field(default=False, description="Show a thinking model's reasoning as a step.")
     max_rounds: int = Field(6, ge=1, le=50, description="Model requests of a turn that may call tools.")
     heartbeat_s: float = Field(15, gt=0, description="A comment is sent on a stream that was quiet this long.")
@@ -65,12 +74,17 @@ class Settings(BaseSettings):
     drain_s: float = Field(8, ge=0, description="At shutdown, how long running turns may take to finish.")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="What is logged.")
 
-    @field_validator("llm_base_url")
+    @field_validator("llm_base_url", "embedding_base_url")
     @classmethod
     def _an_http_address(cls, value: str | None) -> str | None:
         if value is not None and not _is_http(value):
             raise ValueError("an http:// or https:// address")
         return value
+
+    @field_validator("data_dir")
+    @classmethod
+    def _a_folder(cls, value: Path) -> Path:
+        return value.expanduser()
 
     @field_validator("database_url")
     @classmethod
@@ -94,6 +108,12 @@ class Settings(BaseSettings):
             raise ValueError(
                 f"{PREFIX}LLM_BASE_URL: not given, though {PREFIX}LLM_MODEL is {self.llm_model!r}; "
                 "allowed is the address of an OpenAI-compatible endpoint"
+            )
+        if (self.embedding_base_url is None) != (self.embedding_model is None):
+            missing, given = ("BASE_URL", "MODEL") if self.embedding_base_url is None else ("MODEL", "BASE_URL")
+            raise ValueError(
+                f"{PREFIX}EMBEDDING_{missing}: not given, though {PREFIX}EMBEDDING_{given} is; "
+                "allowed is both or neither"
             )
         return self
 

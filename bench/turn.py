@@ -18,6 +18,7 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 
@@ -67,10 +68,10 @@ async def read_all(url: str, streams: int, body: dict[str, str]) -> int:
     """Open the streams at once and read them to their ends; the bytes that came."""
 
     async def one() -> int:
-        port = int(url.rsplit(":", 1)[1].split("/")[0])
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        address = urlsplit(url)
+        reader, writer = await asyncio.open_connection(address.hostname, address.port)
         data = json.dumps(body).encode()
-        path = "/" + url.split("/", 3)[3]
+        path = address.path
         head = (
             f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n"
         )

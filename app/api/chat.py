@@ -17,6 +17,7 @@ from app.api.principal import Principal
 from app.api.refusals import RESPONSES
 from app.api.sse import FrameStream
 from app.errors import AppError, RefusalCode, TurnErrorCode
+from app.knowledge.moments import parse_as_of
 from app.live.frames import Done, Failed, Snapshot, Source, Step, TurnUsage
 from app.live.log import LiveLog, Reader
 from app.live.replay import Replay
@@ -58,6 +59,13 @@ class ChatRequest(BaseModel):
     @classmethod
     def _clean(cls, value: str) -> str:
         return clean(value).strip()
+
+    @field_validator("as_of")
+    @classmethod
+    def _a_moment(cls, value: str | None) -> str | None:
+        if value is not None:
+            parse_as_of(value)
+        return value
 
 
 def router(supervisor: Supervisor, live: LiveLog, database: Database, config: ChatConfig) -> APIRouter:

@@ -14,7 +14,7 @@ _PAGE = """<!doctype html>
 <p>Ask from a terminal:</p>
 <pre>curl -N {address}api/chat -H 'content-type: application/json' \\
   -d '{{"message": "Who sat on the board when Sam Altman was removed?"}}'</pre>
-<p><a href="docs">API documentation</a> · <a href="api/conversations">conversations</a> ·
+<p><a href="openapi.json">API description</a> · <a href="api/conversations">conversations</a> ·
 <a href="api/bases">bases</a> · <a href="healthz">health</a></p>
 </body>
 </html>

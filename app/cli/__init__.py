@@ -1,4 +1,4 @@
-"""The command line: turnstream serve | migrate | ingest | doctor. Imports what a command needs only when it runs."""
+"""The command line: serve, migrate, ingest, facts, doctor, mcp. Imports what a command needs only when it runs."""
 
 import sys
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 EXISTING = click.Path(exists=True, path_type=Path)
+BASE = click.option("--base", default="default", show_default=True, help="The base it is about.")
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -48,12 +49,36 @@ def migrate() -> None:
 
 @main.command()
 @click.argument("paths", nargs=-1, required=True, type=EXISTING)
-@click.option("--base", default="default", show_default=True, help="The base to put them in.")
+@BASE
 def ingest(paths: tuple[Path, ...], base: str) -> None:
     """Read files and folders into a base."""
     from app.cli.ingest import run
 
     sys.exit(run(paths, base))
+
+
+@main.group("facts")
+def facts_group() -> None:
+    """The knowledge graph: import facts, or have the model read them out of the documents."""
+
+
+@facts_group.command("import")
+@click.argument("path", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@BASE
+def import_facts(path: Path, base: str) -> None:
+    """Take in a file of facts, .jsonl or .csv; what the base knows already is left alone."""
+    from app.cli.facts import run
+
+    sys.exit(run(path, base))
+
+
+@facts_group.command("extract")
+@BASE
+def extract_facts(base: str) -> None:
+    """Have the configured model propose facts from the base's documents; a person nods to them."""
+    from app.cli.facts_extract import run
+
+    sys.exit(run(base))
 
 
 @main.command()
@@ -62,6 +87,15 @@ def doctor() -> None:
     from app.cli.doctor import run
 
     sys.exit(run())
+
+
+@main.command()
+@BASE
+def mcp(base: str) -> None:
+    """Serve the tools over stdin and stdout, for an MCP client that starts this command."""
+    from app.cli.mcp import run
+
+    run(base)
 
 
 if __name__ == "__main__":

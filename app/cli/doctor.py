@@ -12,6 +12,7 @@ from app.main import OFFLINE, build_model, unconfigured
 from app.serve import configure_logging, database_address
 from app.settings import PREFIX, Settings, read
 from app.store import migrate
+from app.tools import registry
 
 _COLOUR = {"ok": "green", "missing": "yellow", "unreachable": "red", "failed": "red"}
 
@@ -21,7 +22,7 @@ def run() -> int:
     with report():
         settings = read()
     configure_logging("error")
-    findings = [*_database(settings), *asyncio.run(_model(settings))]
+    findings = [*_database(settings), *_tools(settings), *asyncio.run(_model(settings))]
     _print(findings)
     return 1 if any(finding.verdict != "ok" for finding in findings) else 0
 
@@ -35,6 +36,13 @@ def _database(settings: Settings) -> list[Finding]:
         hint = f"Check {PREFIX}DATABASE_URL, or leave it unset for the embedded server."
         return [Finding("database", "failed", str(error), hint)]
     return [Finding("database", "ok", where), Finding("migrations", "ok", f"at revision {revision}")]
+
+
+def _tools(settings: Settings) -> list[Finding]:
+    loaded = registry.load(settings.tools)
+    hint = f"Check {PREFIX}TOOLS and the package that ships the tool."
+    faults = [Finding(f"tool {fault.name}", "failed", fault.reason, hint) for fault in loaded.errors]
+    return [Finding("tools", "ok", ", ".join(loaded.names())), *faults]
 
 
 async def _model(settings: Settings) -> list[Finding]:

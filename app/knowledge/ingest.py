@@ -117,6 +117,8 @@ class Ingest:
             (ended,) = await asyncio.gather(worker, return_exceptions=True)
             if isinstance(ended, Exception):
                 _log.error("ingest_worker_failed", exc_info=ended)
+            with suppress(StoreUnavailable):  # the server will tidy by itself
+                await self._tidy()
 
     async def run(self) -> None:
         """Reads what waits, for ever. Cancelling it gives the current readings back."""
@@ -136,9 +138,7 @@ class Ingest:
                 claim = await reading.claim(self._database, lease_s=self.limits.lease_s)
                 if claim is not None:
                     return claim
-                if self._untidy:
-                    self._untidy = False
-                    await chunks.tidy_index(self._database)
+                await self._tidy()
             except StoreUnavailable:
                 _log.warning("ingest_waits_for_the_database", exc_info=True)
             with suppress(TimeoutError):
@@ -152,7 +152,7 @@ class Ingest:
         except asyncio.CancelledError:
             await self._give_back(claim, counted=False)
             raise
-        except Exception:  # a document's own boundary: no fault of one ends the reading of the others
+        except Exception:  # noqa: BLE001  a document's own boundary: no fault of one ends the reading of the others
             _log.exception("document_not_read", document=claim.document.id, attempt=claim.attempt)
             await self._give_back(claim, counted=True)
         finally:
@@ -199,6 +199,11 @@ class Ingest:
                     return
             except StoreUnavailable:
                 _log.warning("lease_not_renewed", document=claim.document.id)
+
+    async def _tidy(self) -> None:
+        if self._untidy:
+            self._untidy = False
+            await chunks.tidy_index(self._database)
 
     async def _give_back(self, claim: Claim, *, counted: bool) -> None:
         try:

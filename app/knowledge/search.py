@@ -1,30 +1,42 @@
-"""A question into the passages of a base that fit it: words, statement, excerpts.
+"""A question into the passages of a base that fit it: words, vectors where there are some, fusion, excerpts.
 
-Decides what a question is searched by and when the net for typos is cast. How matches are ranked is
-decided in app/store/chunks.py; what a model reads of it in app/tools/search_chunks.py.
+Decides what a question is searched by, how the two rankings become one (reciprocal rank, decision 0011) and when the
+net for typos is cast. How words rank is decided in app/store/chunks.py; what a model reads of it in
+app/tools/search_chunks.py.
 """
 
+import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from app.knowledge.chunking import sentences
-from app.knowledge.segment import Query, parse_query, quote, segment
+from app.knowledge.nearest import Nearest
+from app.knowledge.segment import Query, parse_query, segment, term
 from app.store import chunks
-from app.store.chunks import FoundChunk, SearchTerms
+from app.store.chunks import ChunkRecord, FoundChunk, SearchTerms
 from app.store.engine import Database
 from app.text import boundary, clean, cut
 
-SearchOutcome = Literal["found", "alike", "nothing", "no_searchable_words"]
+SearchOutcome = Literal["found", "near", "alike", "nothing", "no_searchable_words"]
+
+FUSION_K = 60
+"""Softens the first places' advantage. Source: Cormack, Clarke and Buettcher, Reciprocal Rank Fusion, SIGIR 2009."""
+
+FUSED_DEPTH = 30
+"""As many passages of each ranking take part."""
 
 _ALIKE_CHARS = 200
+_ASKED_CHARS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
 class SearchHits:
     """What a search gave, best first.
 
-    found: by the question's words. alike: by titles, file names and headings that look like the question,
-    because no word was found. `query` is what was searched for.
+    found: by the question's words, and by vectors where there are some. near: by vectors only, no word was found.
+    alike: by titles, file names and headings that look like the question, because nothing else was found. `query`
+    is what was searched for.
     """
 
     outcome: SearchOutcome
@@ -32,10 +44,13 @@ class SearchHits:
     query: Query
 
 
-async def search(database: Database, base_id: str, question: str, *, limit: int = 6) -> SearchHits:
+async def search(
+    database: Database, base_id: str, question: str, *, limit: int = 6, nearest: Nearest | None = None
+) -> SearchHits:
     """The passages that fit a question best. Any text is a question (case K03); work is bounded.
 
-    One statement, a second one only where the first finds nothing.
+    One statement for the words, while the question's vector is had; another for the nearest vectors, and one for
+    what is alike only where nothing was found.
 
     Raises:
         StoreUnavailable: the database did not answer. Never means that nothing was found.
@@ -44,12 +59,34 @@ async def search(database: Database, base_id: str, question: str, *, limit: int 
     query = parse_query(asked)
     if not query.words:
         return SearchHits("no_searchable_words", (), query)
-    terms = SearchTerms([quote(word) for word in query.words], query.phrase, query.all_words)
-    found = await chunks.search(database, base_id, terms, limit=limit)
-    if found:
-        return SearchHits("found", tuple(found), query)
+    terms = SearchTerms([term(word) for word in query.words], query.phrase, query.all_words)
+    if nearest is None:
+        found, near = await chunks.search(database, base_id, terms, limit=limit), list[ChunkRecord]()
+    else:
+        asking = asyncio.create_task(nearest.find(base_id, asked[:_ASKED_CHARS], limit=FUSED_DEPTH), name="nearest")
+        try:
+            found = await chunks.search(database, base_id, terms, limit=max(limit, FUSED_DEPTH))
+            near = await asking
+        finally:
+            asking.cancel()
+            await asyncio.gather(asking, return_exceptions=True)
+    if found or near:
+        return SearchHits("found" if found else "near", tuple(fuse(found, near)[:limit]), query)
     alike = await chunks.search_alike(database, base_id, asked.strip()[:_ALIKE_CHARS], limit=limit)
     return SearchHits("alike" if alike else "nothing", tuple(alike), query)
+
+
+def fuse(found: Sequence[FoundChunk], near: Sequence[ChunkRecord]) -> list[FoundChunk]:
+    """Both rankings as one: each place gives 1 / (FUSION_K + place), and who is in both gets both.
+
+    Without `near` the order of `found`; of equals, what holds the words comes first.
+    """
+    chosen = {hit.chunk.id: hit for hit in found}
+    scores = {hit.chunk.id: 1 / (FUSION_K + place) for place, hit in enumerate(found, 1)}
+    for place, chunk in enumerate(near, 1):
+        chosen.setdefault(chunk.id, FoundChunk(chunk, phrase=False, all_words=False, weight=0.0, density=0.0))
+        scores[chunk.id] = scores.get(chunk.id, 0.0) + 1 / (FUSION_K + place)
+    return sorted(chosen.values(), key=lambda hit: -scores[hit.chunk.id])
 
 
 def excerpt(text: str, query: Query, *, limit: int = 300) -> str:

@@ -1,8 +1,9 @@
 """Text into words for search: the one segmentation that index and queries share.
 
 Decides what a searchable word is. A run of a script written without spaces (Han, kana, hangul, Thai and
-kin) gives overlapping pairs and single characters, each at the position of its first character; a Latin
-word gives its stem; numbers and code-like tokens (`v2.1`, `foo_bar`, `C++`) give the whole token and its
+kin) gives overlapping pairs and single characters, each at the position of its first character (the index holds only
+the pairs and a run's last character: a question of one character asks for what begins with it); a Latin word gives
+its stem; numbers and code-like tokens (`v2.1`, `foo_bar`, `C++`) give the whole token and its
 parts. Nothing is parsed by Postgres: `to_tsvector_literal` writes the vector that is cast as it is.
 Does not decide how matches are ranked (app/store/chunks.py). Pure; safe in threads.
 """
@@ -17,7 +18,7 @@ from typing import Protocol
 
 import snowballstemmer  # pyright: ignore[reportMissingTypeStubs]
 
-SEGMENTER_VERSION = 1
+SEGMENTER_VERSION = 2
 """Stored with each chunk; raise it whenever the words of any text change, then re-index."""
 
 MAX_POSITION = 16_383
@@ -39,13 +40,17 @@ _JOINER = r"['’._\-/:@&+]"
 _TOKEN = re.compile(rf"([{_UNSPACED}]+)|({_WORD}(?:{_JOINER}{_WORD})*(?:\+\+|#)?)")
 _BETWEEN_PARTS = re.compile(rf"{_JOINER}|\+\+$|#$")
 _WRAPPED = re.compile(rf"(?<=[{_HAN_KANA}])[ \t]*\n[ \t]*(?=[{_HAN_KANA}])")
+_ONE_UNSPACED = re.compile(f"[{_UNSPACED}]")
 _COMBINING = re.compile("[\u0300-\u036f]+")
 _EDGES = re.compile("^[的是]+|[吗呢吧么]+$")
 _FUNCTION_WORDS = frozenset(
     re.findall(
         r"\w+",
-        "a an and are as at be been by can could did do doe for from had has have how in is it of on or that"
-        " the their them they this to was were what when where which who whom why will with would you your",
+        "a about after all also am an and any are as at be been before being both but by can could did do doe doing"
+        " else ever for from get give go had has have he her him his how i if in into is it its just many may me more"
+        " most much my no not of on one or our out over she should so some than that the their them then there these"
+        " they this those to too two up us was we were what when where whether which while who whom whose why will"
+        " with would you your",
     )
 )
 _HEADING_GAP = 8
@@ -74,12 +79,17 @@ class Query:
 
 
 def segment(text: str) -> Iterator[tuple[str, int]]:
-    """Yields (word, position), positions counting from 1, for an index."""
+    """Yields (word, position), positions counting from 1."""
+    return _segment(text, singles=True)
+
+
+def _segment(text: str, *, singles: bool) -> Iterator[tuple[str, int]]:
+    """`singles` False leaves out the characters that begin a pair: a prefix finds them, at half the index's size."""
     position = 1
     for unspaced, token in _tokens(text):
         if unspaced:
-            for at, character in enumerate(token, position):
-                yield character, at
+            for at in range(0 if singles else len(token) - 1, len(token)):
+                yield token[at], position + at
             for at in range(len(token) - 1):
                 yield token[at : at + 2], position + at
             position += len(token)
@@ -100,10 +110,10 @@ def to_tsvector_literal(text: str, *, heading: str = "") -> str:
     """
     out: list[str] = []
     offset = 0
-    for word, position in segment(heading):
+    for word, position in _segment(heading, singles=False):
         offset = position + _HEADING_GAP
         out.append(f"{quote(word)}:{min(position, MAX_POSITION)}B")
-    for word, position in segment(text):
+    for word, position in _segment(text, singles=False):
         at = position + offset
         out.append(f"{quote(word)}:{min(at, MAX_POSITION)}")
     return " ".join(out)
@@ -132,8 +142,13 @@ def parse_query(text: str, *, max_chars: int = 2_000, max_words: int = 64) -> Qu
         position += len(token) if unspaced else len(run)
     asked = [run for run in asked if not _FUNCTION_WORDS.issuperset(run[0])] or asked
     words = dict.fromkeys(word for core, whole in asked for word in (*core, whole) if word is not None)
-    all_words = " & ".join(f"({' <1> '.join(map(quote, core))})" for core, _ in asked)
+    all_words = " & ".join(f"({' <1> '.join(map(term, core))})" for core, _ in asked)
     return Query(tuple(words), _phrase(placed), all_words)
+
+
+def term(word: str) -> str:
+    """A word as it is asked for in a tsquery: one character of an unspaced script stands for what begins with it."""
+    return f"{quote(word)}:*" if len(word) == 1 and _ONE_UNSPACED.match(word) else quote(word)
 
 
 def quote(word: str) -> str:
@@ -192,5 +207,5 @@ def _phrase(placed: list[tuple[str, int]]) -> str:
     for n, (word, position) in enumerate(placed):
         if n:
             out.append(f"<{position - placed[n - 1][1]}>")
-        out.append(quote(word))
+        out.append(term(word))
     return " ".join(out)

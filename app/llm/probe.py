@@ -89,12 +89,12 @@ def _findings(turn: ModelTurn, avoid: frozenset[Feature]) -> list[Finding]:
     found = [Finding("endpoint", "ok", "a streamed reply came to its end")]
     if Feature.TOOLS in avoid:
         hint = "Every turn is then answered by one-shot retrieval; choose a model with tool calling."
-        found.append(Finding("tools", "missing", "tool calling is refused", hint))
+        found.append(Finding("tool calling", "missing", "tool calling is refused", hint))
     elif called:
-        found.append(Finding("tools", "ok", f"called {', '.join(called)}"))
+        found.append(Finding("tool calling", "ok", f"called {', '.join(called)}"))
     else:
         hint = "The model answered with text; turns will be sent back once, then answered by retrieval."
-        found.append(Finding("tools", "missing", "no call was made though one was asked for", hint))
+        found.append(Finding("tool calling", "missing", "no call was made though one was asked for", hint))
     if Feature.TOOL_CHOICE in avoid or Feature.TOOLS in avoid:
         hint = "The gate holds without it; turns may cost one request more."
         found.append(Finding("tool_choice required", "missing", "the field is refused", hint))

@@ -26,6 +26,7 @@ SEARCH = call(("search_chunks", {"query": "board"}))
         ({"message": "x", "base": "no-such-base"}, 404, "not_found"),
         ({"message": "x", "colour": "red"}, 422, "invalid"),
         ({"message": "x", "request_id": "7"}, 422, "invalid"),
+        ({"message": "x", "as_of": "last week"}, 422, "invalid"),
         ({"message": "x" * 32_001}, 413, "too_large"),
     ],
 )

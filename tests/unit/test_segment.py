@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.knowledge.segment import MAX_POSITION, Query, parse_query, quote, segment, to_tsvector_literal
+from app.knowledge.segment import _ONE_UNSPACED as ONE_UNSPACED  # pyright: ignore[reportPrivateUsage]
+from app.knowledge.segment import MAX_POSITION, Query, parse_query, quote, segment, term, to_tsvector_literal
 
 
 def words(text: str) -> list[str]:
@@ -61,6 +62,12 @@ def test_mixed_text_shares_one_count_of_positions() -> None:
     assert parse_query("缓存 Redis").phrase == "'缓存' <2> 'redi'"
 
 
+def test_the_index_holds_pairs_and_the_last_character_and_a_prefix_finds_the_others() -> None:
+    """Case K01 at half the size: `'库':*` finds the pair that begins with it."""
+    assert to_tsvector_literal("仓库盘点 a") == "'点':4 '仓库':1 '库盘':2 '盘点':3 'a':5"
+    assert (term("库"), term("点"), term("库盘"), term("a")) == ("'库':*", "'点':*", "'库盘'", "'a'")
+
+
 def test_headings_come_first_with_a_weight_of_their_own() -> None:
     """A gap keeps phrases from running from a heading into the text."""
     assert to_tsvector_literal("body", heading="The board") == "'the':1B 'board':2B 'bodi':11"
@@ -92,8 +99,8 @@ def test_positions_and_words_stay_within_what_a_tsvector_holds() -> None:
             ),
         ),
         ("盘点 清单", Query(("盘点", "清单"), "'盘点' <2> '清单'", "('盘点') & ('清单')")),
-        ("仓", Query(("仓",), "'仓'", "('仓')")),
-        ("的", Query(("的",), "'的'", "('的')")),
+        ("仓", Query(("仓",), "'仓':*", "('仓':*)")),
+        ("的", Query(("的",), "'的':*", "('的':*)")),
         (
             "pump:v2/1",
             Query(("pump", "v2", "1", "pump:v2/1"), "'pump' <1> 'v2' <1> '1'", "('pump' <1> 'v2' <1> '1')"),
@@ -124,9 +131,11 @@ def test_what_is_indexed_is_what_is_asked_for(text: str) -> None:
 
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"]), min_size=1))
 def test_a_literal_can_be_taken_apart_again(text: str) -> None:
-    """Quotes and backslashes are escaped: the literal's lexemes are the words."""
+    """Quotes and backslashes are escaped: the literal's lexemes are the words, but single characters that begin a pair."""
     entries = re.findall(r"'((?:[^'\\]|''|\\\\)+)':\d+(?: |\Z)", to_tsvector_literal(text))
-    assert [word.replace("''", "'").replace("\\\\", "\\") for word in entries] == words(text)
+    indexed = [word.replace("''", "'").replace("\\\\", "\\") for word in entries]
+    pairs = {(word[0], at) for word, at in segment(text) if len(word) == 2 and ONE_UNSPACED.match(word)}
+    assert indexed == [word for word, at in segment(text) if (word, at) not in pairs]
 
 
 def test_quotes_and_backslashes_are_doubled() -> None:
