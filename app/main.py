@@ -9,7 +9,8 @@ import os
 import socket
 import uuid
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from app.api import (
     chat,
     conversations,
     documents,
+    embeddings,
     entities,
     extraction,
     facts,
@@ -33,13 +35,16 @@ from app.api import (
 )
 from app.api.mcp_http import McpDoor
 from app.errors import AppError
+from app.knowledge.backfill import Backfill
 from app.knowledge.bulk import ingest_paths
 from app.knowledge.fact_rows import FactFileError
 from app.knowledge.facts_import import facts_files, import_file
 from app.knowledge.ingest import Ingest, IngestLimits
 from app.knowledge.jobs import ExtractionJobs, JobLimits
+from app.knowledge.nearest import Nearest
 from app.live.memory import MemoryLog
 from app.llm.capabilities import Capabilities
+from app.llm.embeddings import EmbeddingConfig, Embeddings
 from app.llm.extraction import ChatExtractor
 from app.llm.extractive import Extractive
 from app.llm.model import Model
@@ -79,6 +84,8 @@ class Application(FastAPI):
         self.live = MemoryLog()
         self.model = build_model(settings)
         self.ingest = Ingest(self.database, IngestLimits(max_bytes=settings.max_upload_bytes))
+        self.vectors = build_vectors(settings, self.database)
+        nearest = self.vectors.nearest if self.vectors is not None else None
         self.extraction = build_extraction(settings, self.database, database_url, self.model)
         self.registry = registry.load(settings.tools)
         parts = TurnParts(
@@ -91,6 +98,7 @@ class Application(FastAPI):
                 retry_base_s=settings.llm_retry_base_s,
                 retry_max_wait_s=settings.llm_retry_max_wait_s,
             ),
+            nearest=nearest,
             answer_max_chars=settings.answer_max_chars,
             show_reasoning=settings.show_reasoning,
         )
@@ -115,7 +123,7 @@ class Application(FastAPI):
         )
         self.include_router(bases.router(self.database))
         self.include_router(documents.router(self.database, self.ingest))
-        for graph in (entities, facts, proposals):
+        for graph in (entities, facts, proposals, embeddings):
             self.include_router(graph.router(self.database))
         self.include_router(extraction.router(self.database, self.extraction))
         self.include_router(openai_compat.router(self.model.name, description))
@@ -127,7 +135,10 @@ class Application(FastAPI):
         """What keeps this process from taking questions; None when nothing does."""
         if self.supervisor.draining:
             return "shutting down"
-        if not (self.supervisor.healthy and self.ingest.healthy and self.extraction.healthy):
+        workers = [self.supervisor.healthy, self.ingest.healthy, self.extraction.healthy]
+        if self.vectors is not None:
+            workers.append(self.vectors.backfill.healthy)
+        if not all(workers):
             return "background tasks are not running"
         try:
             await stored_bases.find_id(self.database, stored_bases.DEFAULT_BASE)
@@ -150,6 +161,7 @@ async def _lifespan(app: FastAPI) -> AsyncGenerator[None, None]:
         async with (
             app.ingest.running(),
             app.extraction.running(),
+            app.vectors.backfill.running() if app.vectors is not None else nullcontext(),
             app.mcp.running(),
             app.supervisor.active(drain_s=app.settings.drain_s),
         ):
@@ -160,6 +172,8 @@ async def _lifespan(app: FastAPI) -> AsyncGenerator[None, None]:
                 loading.cancel()
                 await asyncio.gather(loading, return_exceptions=True)
     finally:
+        if app.vectors is not None:
+            await app.vectors.embeddings.aclose()
         await app.model.aclose()
         await app.database.aclose()
 
@@ -199,6 +213,31 @@ def build_model(settings: Settings) -> Model:
         read_timeout_s=settings.llm_read_timeout_s,
     )
     return OpenAIChat(config, Capabilities())
+
+
+@dataclass(frozen=True, slots=True)
+class Vectors:
+    """What a configured embedding model brings: its client, the search by it, and the worker that fills vectors in."""
+
+    embeddings: Embeddings
+    nearest: Nearest
+    backfill: Backfill
+
+
+def build_vectors(settings: Settings, database: Database) -> Vectors | None:
+    """The search by meaning; None where no embedding model is configured."""
+    if settings.embedding_base_url is None or settings.embedding_model is None:
+        return None
+    endpoint = EndpointConfig(
+        base_url=settings.embedding_base_url,
+        api_key=settings.embedding_api_key.get_secret_value() if settings.embedding_api_key else None,
+        model=settings.embedding_model,
+        connect_timeout_s=settings.llm_connect_timeout_s,
+        read_timeout_s=60,
+    )
+    config = EmbeddingConfig(endpoint, retries=settings.llm_retries, retry_base_s=settings.llm_retry_base_s)
+    client = Embeddings.open(config)
+    return Vectors(client, Nearest(database, client), Backfill(database, client))
 
 
 def build_extraction(settings: Settings, database: Database, url: str | URL, model: Model) -> ExtractionJobs:

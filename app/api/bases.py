@@ -7,12 +7,13 @@ from fastapi import APIRouter, Depends
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from app.api import principal
+from app.api.known_base import no_base
 from app.api.refusals import RESPONSES
 from app.errors import AppError, RefusalCode
 from app.store import bases
 from app.store.bases import DEFAULT_BASE, NAME_PATTERN, BaseRecord
 from app.store.engine import Database
-from app.text import clean, cut
+from app.text import clean
 
 Name = Annotated[
     str, Field(pattern=NAME_PATTERN, description="Lower-case letters, digits, - and _, at most 63, as in an address.")
@@ -113,11 +114,6 @@ def router(database: Database) -> APIRouter:
         await bases.delete(database, known.name)
 
     return routes
-
-
-def no_base(name: str) -> AppError:
-    """The refusal of a base that isn't there."""
-    return AppError(RefusalCode.NOT_FOUND, f"There is no base {cut(clean(name), 80)!r}.")
 
 
 def _taken(name: str) -> AppError:

@@ -16,11 +16,11 @@ from starlette.datastructures import UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 
 from app.api import principal
-from app.api.bases import no_base
+from app.api.known_base import known_base_of
 from app.api.refusals import RESPONSES
 from app.errors import AppError, RefusalCode
 from app.knowledge.ingest import Ingest
-from app.store import bases, chunks, documents
+from app.store import chunks, documents
 from app.store.documents import DocumentStatus
 from app.store.engine import Database
 from app.text import clean
@@ -96,11 +96,7 @@ def router(database: Database, ingest: Ingest) -> APIRouter:
         prefix="/api/bases/{base}", tags=["documents"], responses=RESPONSES, dependencies=[Depends(principal.current)]
     )
 
-    async def known_base(base: str) -> str:
-        found = await bases.find_id(database, base)
-        if found is None:
-            raise no_base(base)
-        return found
+    known_base = known_base_of(database)
 
     @routes.post("/documents", status_code=202, openapi_extra=UPLOAD)
     async def upload(base_id: Annotated[str, Depends(known_base)], request: Request) -> Document:

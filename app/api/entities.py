@@ -8,13 +8,13 @@ from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.api import principal
-from app.api.bases import no_base
 from app.api.facts import FactList, Moments, moments, shown_page
+from app.api.known_base import known_base_of
 from app.api.refusals import RESPONSES
 from app.errors import AppError, RefusalCode
 from app.knowledge import corrections
 from app.knowledge.fact_rows import words
-from app.store import bases, entities, facts
+from app.store import entities, facts
 from app.store.engine import Database
 from app.store.entities import CountedEntity, EntityFilter
 from app.store.facts import FactFilter
@@ -61,11 +61,7 @@ def router(database: Database) -> APIRouter:
         dependencies=[Depends(principal.current)],
     )
 
-    async def known_base(base: str) -> str:
-        found = await bases.find_id(database, base)
-        if found is None:
-            raise no_base(base)
-        return found
+    known_base = known_base_of(database)
 
     async def known_entity(base_id: str, entity_id: str, clocks: Moments) -> CountedEntity:
         found = await entities.get(database, base_id, entity_id, at=clocks.at, as_of=clocks.as_of)

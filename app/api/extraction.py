@@ -9,10 +9,9 @@ from fastapi import APIRouter, Depends
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.api import principal
-from app.api.bases import no_base
+from app.api.known_base import known_base_of
 from app.api.refusals import RESPONSES
 from app.knowledge.jobs import ExtractionJobs
-from app.store import bases
 from app.store.engine import Database
 
 
@@ -59,11 +58,7 @@ def router(database: Database, jobs: ExtractionJobs) -> APIRouter:
         dependencies=[Depends(principal.current)],
     )
 
-    async def known_base(base: str) -> str:
-        found = await bases.find_id(database, base)
-        if found is None:
-            raise no_base(base)
-        return found
+    known_base = known_base_of(database)
 
     @routes.post("", status_code=202)
     async def start(base_id: Annotated[str, Depends(known_base)]) -> StartedExtraction:

@@ -12,14 +12,14 @@ from fastapi import APIRouter, Body, Depends, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.api import principal
-from app.api.bases import no_base
+from app.api.known_base import known_base_of
 from app.api.refusals import RESPONSES
 from app.errors import AppError, RefusalCode
 from app.knowledge import corrections
 from app.knowledge.fact_rows import FactRow, ReadRow, parse_row, words
 from app.knowledge.facts_import import import_rows
 from app.knowledge.moments import INSTANT_FORMS, parse_as_of, parse_period, show_date
-from app.store import bases, entities, facts
+from app.store import entities, facts
 from app.store.engine import Database
 from app.store.facts import FactFilter, FactOrigin, FactPage, FactRecord, FactStatus
 from app.store.ids import is_id
@@ -160,11 +160,7 @@ def router(database: Database) -> APIRouter:
         prefix="/api/bases/{base}/facts", tags=["facts"], responses=RESPONSES, dependencies=[Depends(principal.current)]
     )
 
-    async def known_base(base: str) -> str:
-        found = await bases.find_id(database, base)
-        if found is None:
-            raise no_base(base)
-        return found
+    known_base = known_base_of(database)
 
     @routes.get("")
     async def find(

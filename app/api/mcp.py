@@ -19,6 +19,7 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 from app.knowledge.moments import INSTANT_FORMS, parse_as_of
+from app.knowledge.nearest import Nearest
 from app.llm.model import ToolCall
 from app.store import bases
 from app.store.engine import Database, StoreUnavailable
@@ -64,9 +65,11 @@ class Access:
     may_write: bool
 
 
-def build_server(registry: Registry, database: Database, access: Callable[[Context], Access]) -> Server[Any]:
+def build_server(
+    registry: Registry, database: Database, access: Callable[[Context], Access], *, nearest: Nearest | None = None
+) -> Server[Any]:
     """The protocol's server over the registry; `access` says what a request may use."""
-    adapter = _Adapter(registry, database, access)
+    adapter = _Adapter(registry, database, access, nearest)
     return Server(
         "turnstream",
         version=version("turnstream"),
@@ -78,9 +81,16 @@ def build_server(registry: Registry, database: Database, access: Callable[[Conte
 
 
 class _Adapter:
-    def __init__(self, registry: Registry, database: Database, access: Callable[[Context], Access]) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        database: Database,
+        access: Callable[[Context], Access],
+        nearest: Nearest | None,
+    ) -> None:
         self._registry = registry
         self._database = database
+        self._nearest = nearest
         self._access = access
 
     def input_schema(self, name: str) -> dict[str, Any] | None:
@@ -117,6 +127,7 @@ class _Adapter:
             as_of=_as_of(ctx),
             may_write=access.may_write,
             owner=access.owner,
+            nearest=self._nearest,
         )
         observed = await self._observe(name, params.arguments or {}, context)
         ms = round((time.monotonic() - began) * 1000)

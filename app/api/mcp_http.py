@@ -18,6 +18,7 @@ from starlette.types import Receive, Scope, Send
 from app.api import principal
 from app.api.hosts import stranger
 from app.api.mcp import Access, Context, build_server
+from app.knowledge.nearest import Nearest
 from app.store.bases import DEFAULT_BASE
 from app.store.engine import Database
 from app.tools.registry import Registry
@@ -32,10 +33,16 @@ class McpDoor:
     """The route and what it needs while the application lives. `draining` says whether the server is going down."""
 
     def __init__(
-        self, registry: Registry, database: Database, *, allowed_hosts: Sequence[str], draining: Callable[[], bool]
+        self,
+        registry: Registry,
+        database: Database,
+        *,
+        allowed_hosts: Sequence[str],
+        draining: Callable[[], bool],
+        nearest: Nearest | None = None,
     ) -> None:
         self.route = Route("/mcp", self, name="mcp")
-        self._server = build_server(registry, database, _access)
+        self._server = build_server(registry, database, _access, nearest=nearest)
         self._allowed_hosts = tuple(allowed_hosts)
         self._draining = draining
         self._manager: StreamableHTTPSessionManager | None = None

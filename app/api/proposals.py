@@ -8,11 +8,11 @@ from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, ConfigDict
 
 from app.api import principal
-from app.api.bases import no_base
+from app.api.known_base import known_base_of
 from app.api.principal import Principal
 from app.api.refusals import RESPONSES
 from app.knowledge import corrections
-from app.store import bases, proposals
+from app.store import proposals
 from app.store.engine import Database
 from app.store.proposals import ProposalOrigin, ProposalStatus
 
@@ -59,11 +59,7 @@ def router(database: Database) -> APIRouter:
         dependencies=[Depends(principal.current)],
     )
 
-    async def known_base(base: str) -> str:
-        found = await bases.find_id(database, base)
-        if found is None:
-            raise no_base(base)
-        return found
+    known_base = known_base_of(database)
 
     @routes.get("")
     async def find(

@@ -42,7 +42,9 @@ async def _import(url: URL, path: Path, base: str) -> int:
     finally:
         await database.aclose()
     for failed in done.failed:
-        console.print(f"{path}:{failed.line}: {failed.error}", style="red", highlight=False, markup=False)
+        console.print(
+            f"{path}:{failed.line}: {failed.error}", style="red", highlight=False, markup=False, soft_wrap=True
+        )
     if done.failed_count > len(done.failed):
         console.print(f"… and {done.failed_count - len(done.failed)} more rows that failed.", style="red")
     console.print(_told(done), highlight=False)

@@ -53,7 +53,7 @@ async def _ingest(settings: Settings, url: URL, paths: tuple[Path, ...], base: s
     finally:
         await database.aclose()
     for result in failed:
-        console.print(f"{result.path}: {result.error}", style="red", highlight=False, markup=False)
+        console.print(f"{result.path}: {result.error}", style="red", highlight=False, markup=False, soft_wrap=True)
     told = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items()))
     console.print(f"{len(files)} files: {told}.", highlight=False)
     return 1 if failed else 0

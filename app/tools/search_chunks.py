@@ -12,6 +12,10 @@ from app.tools.tool import Source, Step, Tool, ToolContext, ToolResult
 
 KIND = "search"
 _LABEL_CHARS = 200
+_NOTE = {
+    "alike": " whose titles or headings look like the query; none holds its words",
+    "near": " nearest to the query in meaning; none holds its words",
+}
 
 
 class Arguments(BaseModel):
@@ -33,7 +37,7 @@ async def run(context: ToolContext, args: Arguments) -> ToolResult:
     if not asked:
         text = "`query` is blank. Give the words to look for; this says nothing about the base."
         return ToolResult("error", text, Step(KIND, "search", "blank query"))
-    result = await search(context.database, context.base_id, args.query, limit=args.limit)
+    result = await search(context.database, context.base_id, args.query, limit=args.limit, nearest=context.nearest)
     if result.outcome == "no_searchable_words":
         text = "no searchable words in `query`. Give names or terms, in letters or digits."
         return ToolResult("empty", text, Step(KIND, label, "no searchable words"))
@@ -49,7 +53,7 @@ async def run(context: ToolContext, args: Arguments) -> ToolResult:
         passages.append(render(context.citations.cite(source), source, hit.chunk.text))
     documents = {hit.chunk.document_id for hit in result.hits}
     count = f"{_count(len(passages), 'passage')} in {_count(len(documents), 'document')}"
-    note = " whose titles or headings look like the query; none holds its words" if result.outcome == "alike" else ""
+    note = _NOTE.get(result.outcome, "")
     return ToolResult("ok", "\n\n".join([f"{count}{note}.", *passages]), Step(KIND, label, count))
 
 

@@ -11,6 +11,7 @@ from typing import Generic, Literal, TypeVar
 
 from pydantic import BaseModel
 
+from app.knowledge.nearest import Nearest
 from app.store.engine import Database
 from app.text import cut
 
@@ -134,6 +135,8 @@ class ToolContext:
     may_write: bool = False
     owner: str = ""
     turn_id: str | None = None
+    nearest: Nearest | None = None
+    """The search by meaning, where an embedding model is configured."""
 
 
 A = TypeVar("A", bound=BaseModel)

@@ -15,6 +15,7 @@ import msgspec
 import structlog
 
 from app.errors import TurnErrorCode
+from app.knowledge.nearest import Nearest
 from app.live.frames import Conversation, Done, Failed
 from app.live.log import Writer
 from app.llm.model import Model
@@ -45,6 +46,7 @@ class TurnParts:
     model: Model
     registry: Registry
     limits: Limits
+    nearest: Nearest | None = None
     answer_max_chars: int = 400_000
     show_reasoning: bool = False
     save_timeout_s: float = 10.0
@@ -86,6 +88,7 @@ def prepare(parts: TurnParts, turn: AdmittedTurn, writer: Writer, round_ended: a
         may_write=True,  # until principals differ (AUTH=none), whoever may ask may write
         owner=turn.owner,
         turn_id=turn.turn_id,
+        nearest=parts.nearest,
     )
     toolbox = Toolbox(parts.registry, context)
     publisher = Publisher(

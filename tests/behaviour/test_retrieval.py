@@ -22,8 +22,11 @@ from app.store.chunks import ChunkRecord, FoundChunk
 from app.store.embeddings import Progress
 from app.store.engine import Database
 from bench import gold
+from tests.harness.app import running_app
 from tests.harness.embedding_endpoint import EmbeddingEndpoint
 from tests.harness.postgres import PostgresServer, run_sql
+from tests.harness.scripted_endpoint import ScriptedEndpoint, call
+from tests.harness.scripted_endpoint import text as says
 
 CONCEPTS = {"kitten": "cat", "feline": "cat", "猫咪": "cat", "automobile": "car", "vehicle": "car"}
 FILES = {
@@ -421,3 +424,25 @@ async def until_sql(url: URL, statement: str, value: int) -> None:
     async with asyncio.timeout(10):
         while await run_sql(url, statement) != value:
             await asyncio.sleep(0.05)
+
+
+async def test_a_turn_finds_by_meaning_what_holds_none_of_its_words(
+    postgres: PostgresServer, endpoint: EmbeddingEndpoint
+) -> None:
+    """Wired through: the worker fills vectors in, the tool searches by them, MCP and the API know of it."""
+    async with postgres.new_database() as url, ScriptedEndpoint() as model:
+        vectors = {"embedding_base_url": endpoint.base_url, "embedding_model": "small"}
+        async with running_app(url, llm=model.base_url, **vectors) as app:
+            for name, content in FILES.items():
+                await app.upload(name, content.encode())
+            app.parts.vectors.backfill.wake()  # pyright: ignore[reportOptionalMemberAccess]
+            address = "/api/bases/default/embeddings"
+            async with asyncio.timeout(20):
+                while (done := (await app.http.get(address)).json())["done"] < len(FILES) or not done["model"]:
+                    await asyncio.sleep(0.05)
+            assert done == {"model": "small", "done": 5, "total": 5}
+            script = model.script(call(("search_chunks", {"query": "kitten"})), says("On the roof [1]."))
+            turn = await app.ask(f"Where is the kitten? {script}")
+    assert "feline" in turn.sources[0]["excerpt"]
+    assert "nearest to the query in meaning" in script.messages(1)[-1]["content"]
+    assert turn.done["evidence"] == "cited"
