@@ -1,21 +1,19 @@
-"""Turns and the messages they leave: admission, checkpoints, the save, leases. One statement per act.
+"""Turns and the messages they leave: admission and the save, one statement each.
 
-Decides exclusion (the partial unique index) and that question, turn and answer are written together. A turn
-costs one statement to admit, one for its history, one to save, and one per checkpoint. JSON columns take and
-give encoded JSON text. Source: DESIGN sections 5 and 8, cases D04, D06 and S09.
+Decides exclusion (the partial unique index) and that question, turn and answer are written together. While a turn
+runs, its row is app/store/leases.py's. JSON columns take encoded JSON text. Source: DESIGN sections 5 and 8, cases
+D06 and S09.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import text
+from sqlalchemy import Row, text
 from sqlalchemy.exc import IntegrityError
 
 from app.errors import AppError, RefusalCode, TurnErrorCode
 from app.store.engine import Database
-
-LEASE_S = 15
-"""How long a running turn stays its process's own without a renewal."""
+from app.store.leases import LEASE_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +77,6 @@ class Answer:
     model: str
     usage: bytes
     last_seq: int
-
-
-@dataclass(frozen=True, slots=True)
-class LostTurn:
-    """A turn whose process is gone; `checkpoint` is the encoded JSON of what it had, if it had written any."""
-
-    turn_id: str
-    conversation_id: str
-    checkpoint: bytes | None
 
 
 _FIRST = text("""
@@ -184,38 +173,8 @@ SELECT (SELECT count(*) FROM t) AS saved, (SELECT count(*) FROM replaced) AS rep
        (SELECT count(*) FROM m) AS written, (SELECT count(*) FROM c) AS touched
 """)
 
-_CHECKPOINT = text("""
-UPDATE turns SET checkpoint = CAST(draft.checkpoint AS jsonb)
-FROM unnest(CAST(:ids AS uuid[]), CAST(:checkpoints AS text[])) AS draft(id, checkpoint)
-WHERE turns.id = draft.id AND turns.status = 'running'
-""")
-
-_RENEW = text("""
-UPDATE turns SET lease_until = now() + make_interval(secs => :lease_s)
-WHERE replica = :replica AND status = 'running'
-RETURNING id, stop_requested
-""")
-
-_REQUEST_STOP = text("""
-UPDATE turns SET stop_requested = true FROM conversations c
-WHERE turns.id = CAST(:turn_id AS uuid) AND turns.conversation_id = CAST(:conversation_id AS uuid)
-  AND c.id = turns.conversation_id AND c.owner = :owner AND turns.status = 'running'
-RETURNING turns.id
-""")
-
 _KNOWN_REQUEST = text("""
 SELECT id, conversation_id FROM turns WHERE owner = :owner AND request_id = CAST(:request_id AS uuid)
-""")
-
-_LOST = text("""
-SELECT id, conversation_id, CAST(checkpoint AS text) AS checkpoint FROM turns
-WHERE status = 'running' AND lease_until < now()
-FOR UPDATE SKIP LOCKED
-""")
-
-_CLAIM = text("""
-UPDATE turns SET replica = :replica, lease_until = now() + make_interval(secs => :lease_s)
-WHERE id = ANY(CAST(:ids AS uuid[])) AND status = 'running'
 """)
 
 
@@ -233,7 +192,7 @@ async def admit(database: Database, new: NewTurn) -> AdmittedTurn | KnownRequest
         AppError: answer_running while another turn of the conversation runs; not_found for an unknown base or
             somebody else's conversation; invalid where the conversation belongs to another base.
     """
-    parameters = {field: getattr(new, field) for field in NewTurn.__dataclass_fields__} | {"lease_s": LEASE_S}
+    parameters = _parameters(new)
     try:
         async with database.begin() as connection:
             row = (await connection.execute(_NEXT if new.conversation_id else _FIRST, parameters)).one_or_none()
@@ -242,17 +201,7 @@ async def admit(database: Database, new: NewTurn) -> AdmittedTurn | KnownRequest
             _check_base(new, row.base_name)
     except IntegrityError as error:
         return await _refused_or_known(database, new, error)
-    return AdmittedTurn(
-        new.turn_id,
-        str(row.id),
-        new.question_id,
-        str(row.base_id),
-        new.owner,
-        row.title,
-        new.question,
-        new.as_of,
-        first=new.conversation_id is None,
-    )
+    return _admitted(new, row, new.question)
 
 
 async def admit_retry(database: Database, new: NewTurn) -> AdmittedTurn | KnownRequest:
@@ -263,7 +212,7 @@ async def admit_retry(database: Database, new: NewTurn) -> AdmittedTurn | KnownR
     Raises:
         AppError: as admit; retry_not_question, retry_answered.
     """
-    parameters = {field: getattr(new, field) for field in NewTurn.__dataclass_fields__} | {"lease_s": LEASE_S}
+    parameters = _parameters(new)
     try:
         async with database.begin() as connection:
             asked = (await connection.execute(_RETRIED, parameters)).one_or_none()
@@ -279,17 +228,7 @@ async def admit_retry(database: Database, new: NewTurn) -> AdmittedTurn | KnownR
             _check_base(new, row.base_name)
     except IntegrityError as error:
         return await _refused_or_known(database, new, error)
-    return AdmittedTurn(
-        new.turn_id,
-        str(row.id),
-        new.question_id,
-        str(row.base_id),
-        new.owner,
-        row.title,
-        asked.content,
-        new.as_of,
-        first=False,
-    )
+    return _admitted(new, row, asked.content)
 
 
 async def save(database: Database, answer: Answer) -> bool:
@@ -303,38 +242,22 @@ async def save(database: Database, answer: Answer) -> bool:
     return row.saved == 1
 
 
-async def checkpoint(database: Database, drafts: Sequence[tuple[str, bytes]]) -> None:
-    """Write (turn id, encoded JSON) of turns that are still running, all in one statement."""
-    parameters = {"ids": [turn_id for turn_id, _ in drafts], "checkpoints": [data.decode() for _, data in drafts]}
-    async with database.begin() as connection:
-        await connection.execute(_CHECKPOINT, parameters)
+def _parameters(new: NewTurn) -> dict[str, Any]:
+    return {field: getattr(new, field) for field in NewTurn.__dataclass_fields__} | {"lease_s": LEASE_S}
 
 
-async def renew(database: Database, replica: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Renew the leases of this process's running turns; gives (running, those that somebody asked to stop)."""
-    async with database.begin() as connection:
-        rows = (await connection.execute(_RENEW, {"replica": replica, "lease_s": LEASE_S})).all()
-    return frozenset(str(r.id) for r in rows), frozenset(str(r.id) for r in rows if r.stop_requested)
-
-
-async def request_stop(database: Database, *, owner: str, conversation_id: str, turn_id: str) -> bool:
-    """Leave a lasting mark that the running turn is to stop; False when it isn't running (case D08)."""
-    parameters = {"owner": owner, "conversation_id": conversation_id, "turn_id": turn_id}
-    async with database.begin() as connection:
-        return (await connection.execute(_REQUEST_STOP, parameters)).one_or_none() is not None
-
-
-async def claim_lost(database: Database, replica: str) -> list[LostTurn]:
-    """Take over the turns whose lease has lapsed, each by exactly one process."""
-    async with database.begin() as connection:
-        rows = (await connection.execute(_LOST)).all()
-        if rows:
-            claim = {"replica": replica, "ids": [r.id for r in rows], "lease_s": LEASE_S}
-            await connection.execute(_CLAIM, claim)
-    return [
-        LostTurn(str(r.id), str(r.conversation_id), None if r.checkpoint is None else str(r.checkpoint).encode())
-        for r in rows
-    ]
+def _admitted(new: NewTurn, row: Row[Any], question: str) -> AdmittedTurn:
+    return AdmittedTurn(
+        new.turn_id,
+        str(row.id),
+        new.question_id,
+        str(row.base_id),
+        new.owner,
+        row.title,
+        question,
+        new.as_of,
+        first=new.conversation_id is None,
+    )
 
 
 def _not_found(new: NewTurn) -> AppError:

@@ -17,10 +17,11 @@ from app.errors import AppError, RefusalCode, TurnErrorCode
 from app.live.frames import Done, Failed
 from app.live.log import LiveLog
 from app.llm.shape import to_stored
-from app.store import turns
+from app.store import leases, turns
 from app.store.engine import StoreUnavailable
 from app.store.ids import new_id
-from app.store.turns import AdmittedTurn, Answer, KnownRequest, LostTurn, NewTurn
+from app.store.leases import LostTurn
+from app.store.turns import AdmittedTurn, Answer, KnownRequest, NewTurn
 from app.turn.context import complete_exchange
 from app.turn.lifecycle import Conclusion, Running, TurnParts, conclude, prepare, run_turn, save, unsaved
 from app.turn.outcome import INTERNAL, NOT_SAVED, failed_frame
@@ -136,7 +137,7 @@ class Supervisor:
         Raises:
             AppError: turn_not_running for a turn that is over, was never there, or isn't the caller's.
         """
-        marked = await turns.request_stop(
+        marked = await leases.request_stop(
             self._parts.database, owner=owner, conversation_id=conversation_id, turn_id=turn_id
         )
         if not marked:
@@ -188,7 +189,7 @@ class Supervisor:
                 owned.written_chars = owned.running.publisher.chars
                 owned.written_steps = len(owned.running.publisher.steps)
             try:
-                await turns.checkpoint(self._parts.database, drafts)
+                await leases.checkpoint(self._parts.database, drafts)
             except StoreUnavailable as error:
                 _log.warning("checkpoint_failed", turns=len(drafts), exc_info=error)
 
@@ -210,15 +211,15 @@ class Supervisor:
         for turn_id, answer in tuple(self._unsaved.items()):
             await turns.save(self._parts.database, answer)
             del self._unsaved[turn_id]
-        running, to_stop = await turns.renew(self._parts.database, self._replica)
+        running, to_stop = await leases.renew(self._parts.database, self._replica)
         for turn_id in to_stop:
             self.stop_here(turn_id)
         # ours by the database, unknown here: seen twice, it isn't one that is just being admitted or saved
         strays = running - self._owned.keys()
-        for turn_id in strays & self._strays:
-            await turns.save(self._parts.database, interrupted(LostTurn(turn_id, "", None), self._parts.model.name))
+        if forgotten := strays & self._strays:
+            await leases.release(self._parts.database, forgotten)
         self._strays = strays
-        for lost in await turns.claim_lost(self._parts.database, self._replica):
+        for lost in await leases.claim_lost(self._parts.database, self._replica):
             _log.warning("turn_interrupted", turn_id=lost.turn_id)
             await turns.save(self._parts.database, interrupted(lost, self._parts.model.name))
 
