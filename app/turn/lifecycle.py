@@ -54,18 +54,18 @@ class TurnParts:
 
 @dataclass(slots=True)
 class Running:
-    """A turn in flight, shared by its task (which alone writes `publisher` and `saving`) and the supervisor
-    (which alone writes `reason`, and only cancels the task while `saving` is false).
+    """A turn in flight, shared by its task and the supervisor.
+
+    The task alone writes `begun` and `saving`; the supervisor alone writes `reason`, and cancels the task only between
+    the two: a task that hasn't begun would be ended without its last words, one that saves completes.
     """
 
     turn: AdmittedTurn
-    writer: Writer
     publisher: Publisher
     toolbox: Toolbox
     reason: Literal["stop", "drain"] | None = None
+    begun: bool = False
     saving: bool = False
-    unsaved: Answer | None = None
-    """The answer that could not be stored, for the supervisor to store later as a failed one."""
     round_ended: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -99,7 +99,7 @@ def prepare(parts: TurnParts, turn: AdmittedTurn, writer: Writer, round_ended: a
         show_reasoning=parts.show_reasoning,
     )
     publisher.begin(Conversation(turn.conversation_id, turn.turn_id, turn.question_id, turn.title))
-    return Running(turn, writer, publisher, toolbox, round_ended=round_ended)
+    return Running(turn, publisher, toolbox, round_ended=round_ended)
 
 
 async def run_turn(parts: TurnParts, running: Running) -> Conclusion:
@@ -108,6 +108,9 @@ async def run_turn(parts: TurnParts, running: Running) -> Conclusion:
     Raises:
         asyncio.CancelledError: only when the supervisor gave no reason for the cancellation.
     """
+    running.begun = True
+    if running.reason is not None:
+        return conclude(parts, running, _cancelled(running.reason), ())
     previous: tuple[NumberedSource, ...] = ()
     try:
         past: list[PastMessage] = []

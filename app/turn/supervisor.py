@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Literal
 
 import msgspec
 import structlog
@@ -144,13 +145,14 @@ class Supervisor:
             raise AppError(TurnErrorCode.TURN_NOT_RUNNING, "That turn isn't running in this conversation.")
         self.stop_here(turn_id)
 
-    def _cancel(self, turn_id: str, reason: str) -> bool:
+    def _cancel(self, turn_id: str, reason: Literal["stop", "drain"]) -> bool:
         owned = self._owned.get(turn_id)
         if owned is None:
             return False
         if not owned.running.saving and owned.running.reason is None:
-            owned.running.reason = "stop" if reason == "stop" else "drain"
-            owned.task.cancel()
+            owned.running.reason = reason
+            if owned.running.begun:
+                owned.task.cancel()
         return True
 
     async def wait_for(self, turn_id: str) -> None:
@@ -210,7 +212,7 @@ class Supervisor:
         """
         for turn_id, answer in tuple(self._unsaved.items()):
             await turns.save(self._parts.database, answer)
-            del self._unsaved[turn_id]
+            self._unsaved.pop(turn_id, None)
         running, to_stop = await leases.renew(self._parts.database, self._replica)
         for turn_id in to_stop:
             self.stop_here(turn_id)

@@ -11,13 +11,12 @@ from app.live.memory import MemoryLog
 from app.llm.model import Feature, ModelEvent, ModelRequest, TextDelta
 from app.store import conversations
 from app.store.engine import Database
-from app.store.ids import new_id
-from app.store.turns import AdmittedTurn, NewTurn
+from app.store.turns import AdmittedTurn
 from app.tools import registry
 from app.turn.lifecycle import TurnParts
 from app.turn.policy import Limits
 from app.turn.supervisor import Supervisor
-from tests.harness.app import App, running_app
+from tests.harness.app import App, new_turn, running_app
 from tests.harness.scripted_endpoint import (
     RESET,
     Reply,
@@ -291,19 +290,7 @@ async def test_a_fault_of_ours_ends_one_turn_as_internal_and_frees_its_conversat
     live = MemoryLog()
     parts = TurnParts(database, BrokenModel(), registry.load(), Limits())
     supervisor = Supervisor(parts, live, replica="test of a fault")
-    new = NewTurn(
-        turn_id=new_id(),
-        question_id=new_id(),
-        new_conversation_id=new_id(),
-        owner="local",
-        replica="test of a fault",
-        question="?",
-        title="?",
-        conversation_id=None,
-        base="default",
-        as_of=None,
-        request_id=None,
-    )
+    new = new_turn("?", replica="test of a fault")
     async with supervisor.active(drain_s=1):
         admitted = await supervisor.start(new, retry=False)
         assert isinstance(admitted, AdmittedTurn)

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 from sqlalchemy import text as sql
 
-from tests.harness.app import App, Turn, check_contract
+from tests.harness.app import App, Turn, check_contract, new_turn
 from tests.harness.scripted_endpoint import Script, ScriptedEndpoint, call, event, finish, stream, text
 from tests.harness.sse_reader import frames_of
 
@@ -152,3 +152,16 @@ async def test_stop_between_two_calls_keeps_the_answered_one_and_leaves_the_pool
     assert [c["function"]["name"] for c in exchange[0]["tool_calls"]] == ["no_evidence_needed"]
     after = endpoint.script(SEARCH, text("Four [1]."))
     assert (await app.ask(f"How many? {after}", conversation_id=turn.conversation_id)).answer == "Four [1]."
+
+
+async def test_a_turn_stopped_before_its_task_took_a_step_ends_as_stopped(app: App, endpoint: ScriptedEndpoint) -> None:
+    """No request is made, the row and the terminal frame are there all the same."""
+    script = endpoint.script(SEARCH, text("never"))
+    supervisor = app.parts.supervisor
+    admitted = await supervisor.start(new_turn(f"Quick {script}", replica=app.parts.replica), retry=False)
+    assert supervisor.stop_here(admitted.turn_id)
+    turn = await app.attach(admitted.conversation_id)
+    assert turn.events[-1] == "done"
+    assert turn.frames[-1].data["stopped"] is True
+    assert script.requests == []
+    assert (await app.messages(admitted.conversation_id))[-1]["stopped"] is True

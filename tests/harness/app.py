@@ -20,6 +20,8 @@ from sqlalchemy import URL, text
 from app.main import Application, create_app
 from app.serve import Server
 from app.settings import Settings
+from app.store.ids import new_id
+from app.store.turns import NewTurn
 from tests.harness.sse_reader import Frame, StreamReader, frames_of
 
 
@@ -172,6 +174,23 @@ class _TestServer(Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
         yield
+
+
+def new_turn(question: str, *, replica: str) -> NewTurn:
+    """A first question in the default base, for a test that asks the supervisor itself."""
+    return NewTurn(
+        turn_id=new_id(),
+        question_id=new_id(),
+        new_conversation_id=new_id(),
+        owner="local",
+        replica=replica,
+        question=question,
+        title=question[:80],
+        conversation_id=None,
+        base="default",
+        as_of=None,
+        request_id=None,
+    )
 
 
 def settings_for(url: URL, llm: str | None, **given: object) -> Settings:
