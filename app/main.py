@@ -54,6 +54,7 @@ from app.store import bases as stored_bases
 from app.store.engine import Database, StoreUnavailable
 from app.store.jobs import conninfo
 from app.tools import registry
+from app.turn import prompts
 from app.turn.lifecycle import TurnParts
 from app.turn.policy import Limits
 from app.turn.supervisor import Supervisor
@@ -156,7 +157,8 @@ class Application(FastAPI):
 async def _lifespan(app: FastAPI) -> AsyncGenerator[None, None]:
     if not isinstance(app, Application):
         raise TypeError("this lifespan belongs to Application")
-    _log.info("starting", replica=app.replica, model=app.model.name, about=describe_model(app.settings))
+    about = describe_model(app.settings)
+    _log.info("starting", replica=app.replica, model=app.model.name, about=about, prompt=prompts.PROMPT_VERSION)
     try:
         async with (
             app.ingest.running(),

@@ -47,5 +47,4 @@ EXAMPLE: no_evidence_needed {"reason": "greeting"}""",
     kind="skip",
     chat_only=True,
     terminal=True,
-    numbers_sources=False,
 )

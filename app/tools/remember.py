@@ -122,5 +122,4 @@ EXAMPLE: remember {"text": "Ada Lin joined Acme in 2024.", "facts": [{"subject":
     kind=KIND,
     read_only=False,
     writes=True,
-    numbers_sources=False,
 )

@@ -158,5 +158,4 @@ class Tool(Generic[A]):
     writes: bool = False
     chat_only: bool = False
     terminal: bool = False
-    numbers_sources: bool = True
     timeout_s: float = 20.0

@@ -82,10 +82,6 @@ class Supervisor:
         """Whether the background tasks run."""
         return bool(self._background) and not any(task.done() for task in self._background)
 
-    @property
-    def live_turns(self) -> int:
-        return len(self._owned)
-
     async def start(self, new: NewTurn, *, retry: bool) -> AdmittedTurn | KnownRequest:
         """Admit a question and start its turn, or give the turn that its request id has already started.
 

@@ -38,5 +38,4 @@ EXAMPLE: roll_dice {"sides": 20}""",
     args=Arguments,
     run=run,
     kind="dice",
-    numbers_sources=False,
 )

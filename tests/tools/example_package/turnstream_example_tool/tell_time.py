@@ -36,5 +36,4 @@ EXAMPLE: tell_time {}""",
     args=Arguments,
     run=run,
     kind="time",
-    numbers_sources=False,
 )
