@@ -144,6 +144,12 @@ def test_an_unknown_name_is_refused_with_the_tools_there_are(emitted: str, store
 INCOMPLETE = "The arguments are not one complete JSON object, so the call was not run. Make it again with one."
 
 
+def test_arguments_that_nest_deep_are_refused_and_never_raise() -> None:
+    """How deep the parser goes differs between Pythons; the schema refuses what it still takes (case A07)."""
+    for depth in (600, 5_000):
+        assert isinstance(judge("find_entities", '{"name": ' + "[" * depth + "]" * depth + "}"), Refuse)
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -160,7 +166,6 @@ INCOMPLETE = "The arguments are not one complete JSON object, so the call was no
         '{"name": "x", "limit": Infinity}',
         '{"name": "x", "limit": 1e999}',
         '{"name": "x", "limit": ' + "9" * 5000 + "}",
-        '{"name": ' + "[" * 600 + "]" * 600 + "}",
         '{"name": ' + "[" * 100_000 + "]" * 100_000 + "}",
     ],
 )
