@@ -65,7 +65,7 @@ def run(settings: Settings, *, load: tuple[Path, ...] = ()) -> None:
     before anything below it is cleaned up; so signals are an orderly exit here.
     """
     configure_logging(settings.log_level)
-    _handle_signals(_exit)
+    on_signals(exit_orderly)
     with database_address(settings) as url:
         app = create_app(settings, url, load=load)
         config = uvicorn.Config(
@@ -82,17 +82,19 @@ def run(settings: Settings, *, load: tuple[Path, ...] = ()) -> None:
         try:
             server.run()
         finally:
-            _handle_signals(signal.SIG_IGN)  # what is left is quick and must not be cut
+            on_signals(signal.SIG_IGN)  # what is left is quick and must not be cut
         if not server.started:
             sys.exit(1)
 
 
-def _handle_signals(handler: Callable[[int, FrameType | None], object] | signal.Handlers) -> None:
+def on_signals(handler: Callable[[int, FrameType | None], object] | signal.Handlers) -> None:
+    """Have this handler called for SIGTERM and SIGINT."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, handler)
 
 
-def _exit(number: int, frame: FrameType | None) -> NoReturn:
+def exit_orderly(number: int, frame: FrameType | None) -> NoReturn:
+    """A handler that ends the process with status 0, through every `finally` on the way."""
     del number, frame
     sys.exit(0)
 

@@ -7,10 +7,9 @@ import asyncio
 import os
 import signal
 import threading
-from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
-from typing import NoReturn, Self, cast
+from typing import Self, cast
 
 import anyio
 import structlog
@@ -22,7 +21,7 @@ from app.api import principal
 from app.api.mcp import Access, build_server
 from app.cli.report import report
 from app.errors import StartError
-from app.serve import configure_logging, database_address
+from app.serve import configure_logging, database_address, exit_orderly, on_signals
 from app.settings import read
 from app.store import bases
 from app.store.engine import Database
@@ -43,13 +42,13 @@ def run(base: str) -> None:
     with report():
         settings = read()
         configure_logging(settings.log_level)
-        _on_signals(_exit)
+        on_signals(exit_orderly)
         wire = _take_stdin()
         with database_address(settings) as url:
             try:
                 asyncio.run(_serve(url, base, wire, registry.load(settings.tools)))
             finally:
-                _on_signals(signal.SIG_IGN)  # what is left is quick and must not be cut
+                on_signals(signal.SIG_IGN)  # what is left is quick and must not be cut
 
 
 async def _serve(url: URL, base: str, wire: int, tools: Registry) -> None:
@@ -61,7 +60,7 @@ async def _serve(url: URL, base: str, wire: int, tools: Registry) -> None:
         access = Access(base, principal.current().owner, may_write=True)
         server: Server[object] = build_server(tools, database, lambda _: access)
         lines = Lines(wire)
-        _on_signals(lines.interrupt)
+        on_signals(lines.interrupt)
         lines.start()
         # the SDK only iterates over it
         async with stdio_server(stdin=cast("anyio.AsyncFile[str]", lines)) as (incoming, outgoing):
@@ -136,13 +135,3 @@ def _take_stdin() -> int:
     os.dup2(nothing, _STDIN)
     os.close(nothing)
     return wire
-
-
-def _on_signals(handler: Callable[[int, FrameType | None], object] | signal.Handlers) -> None:
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, handler)
-
-
-def _exit(number: int, frame: FrameType | None) -> NoReturn:
-    del number, frame
-    raise SystemExit(0)

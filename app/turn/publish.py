@@ -7,7 +7,8 @@ saved: the stored answer is the joined deltas because both are this object's tex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from app.errors import TurnErrorCode
+import msgspec
+
 from app.live.frames import Conversation, Delta, Frame, Source, Sources, Step, TurnUsage
 from app.live.log import Writer
 from app.llm.model import Message, Usage
@@ -138,8 +139,7 @@ class Publisher:
             status=outcome.status,
             ms=event.ms,
         )
-        self._steps.append(step)
-        self._writer.append(step)
+        self._add_step(step)
         self.set_sources(self._gathered())
         if event.result is not None:
             self._exchange.append(event.result)
@@ -148,6 +148,9 @@ class Publisher:
         """A step of kind reasoning, for those who want to see it; it belongs to no tool call."""
         label, detail = cut(" ".join(event.text.split()), REASONING_LABEL_CHARS), cut(event.text, REASONING_CHARS)
         step = Step(len(self._steps) + 1, self._at, "", "", "reasoning", label, detail, "ok", event.ms)
+        self._add_step(step)
+
+    def _add_step(self, step: Step) -> None:
         self._steps.append(step)
         self._writer.append(step)
 
@@ -192,15 +195,7 @@ class Publisher:
         return tuple(self._steps)
 
     def usage(self, *, truncated: bool) -> TurnUsage:
-        seen = self._usage
-        return TurnUsage(
-            seen.prompt_tokens,
-            seen.completion_tokens,
-            seen.reasoning_tokens,
-            seen.cached_tokens,
-            seen.requests,
-            truncated,
-        )
+        return msgspec.structs.replace(self._usage, truncated=truncated)
 
     def draft(self) -> Draft:
         """All of it as it stands."""
@@ -218,7 +213,7 @@ class Publisher:
 def _outcome(ending: Accept | Fail) -> Outcome:
     if isinstance(ending, Accept):
         return Answered(truncated=ending.truncated)
-    return Broke(TurnErrorCode(ending.code), ending.message)
+    return Broke(ending.code, ending.message)
 
 
 def _add(left: int | None, right: int | None) -> int | None:

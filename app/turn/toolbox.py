@@ -7,6 +7,7 @@ turn.policy.Evidence.
 from collections.abc import Sequence
 
 from app.llm.model import ToolSpec
+from app.tools.observation import Observed
 from app.tools.registry import Registry
 from app.tools.tool import Entity, NumberedSource, ToolContext
 from app.turn.hooks import CallOutcome
@@ -55,10 +56,12 @@ class Toolbox:
             self._resolved.setdefault(entity.id, entity)
         if observed.status == "ok" and self._registry.is_terminal(name):
             self.skipped = True
-        step = observed.step
-        return CallOutcome(observed.status, observed.text, step.kind, step.label, step.detail)
+        return _outcome(observed)
 
     def refused(self, name: str, reason: str, detail: str) -> CallOutcome:
-        observed = self._registry.refused(name, reason, detail)
-        step = observed.step
-        return CallOutcome(observed.status, observed.text, step.kind, step.label, step.detail)
+        return _outcome(self._registry.refused(name, reason, detail))
+
+
+def _outcome(observed: Observed) -> CallOutcome:
+    step = observed.step
+    return CallOutcome(observed.status, observed.text, step.kind, step.label, step.detail)
