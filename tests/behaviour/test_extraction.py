@@ -310,6 +310,13 @@ async def test_a_killed_process_loses_no_passage_and_none_is_read_twice(
     assert [len(script.requests) for script in (done, *cut, waiting)] == [1, 2, 2, 1]
 
 
+async def until_only_the_reading_runs(app: App) -> None:
+    """Wait until the job that planned the run has its end written, and one job is left."""
+    async with asyncio.timeout(DEADLINE_S):
+        while (await app.rows("SELECT count(*) AS n FROM procrastinate.procrastinate_jobs"))[0].n != 1:
+            await asyncio.sleep(0.02)
+
+
 async def test_a_database_that_drops_every_connection_costs_nothing(own_app: App, endpoint: ScriptedEndpoint) -> None:
     """What was being read is read once and stored, and the worker goes on."""
     gate = asyncio.Event()
@@ -317,6 +324,7 @@ async def test_a_database_that_drops_every_connection_costs_nothing(own_app: App
     await own_app.upload("first.md", passage(first))
     await start(own_app)
     await first.request(0)
+    await until_only_the_reading_runs(own_app)
     dropped = await own_app.rows(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
         "WHERE datname = current_database() AND application_name = 'turnstream jobs'"
