@@ -12,7 +12,7 @@ from app.errors import AppError, StartError
 from app.knowledge.fact_rows import FactFileError, count_lines
 from app.knowledge.facts_import import ImportReport, import_file
 from app.serve import configure_logging, database_address
-from app.settings import read
+from app.settings import Settings, read
 from app.store import bases
 from app.store.engine import Database
 
@@ -23,12 +23,12 @@ def run(path: Path, base: str) -> int:
         settings = read()
         configure_logging("error")
         with database_address(settings) as url:
-            return asyncio.run(_import(url, path, base))
+            return asyncio.run(_import(settings, url, path, base))
 
 
-async def _import(url: URL, path: Path, base: str) -> int:
+async def _import(settings: Settings, url: URL, path: Path, base: str) -> int:
     console = Console(stderr=True)
-    database = Database(url)
+    database = Database(url, pooler=settings.database_pooler)
     try:
         base_id = await bases.find_id(database, base)
         if base_id is None:

@@ -33,7 +33,7 @@ def run(base: str) -> int:
 
 async def _extract(settings: Settings, url: URL, base: str) -> int:
     console = Console(stderr=True)
-    database = Database(url)
+    database = Database(url, pooler=settings.database_pooler)
     model = build_model(settings)
     try:
         base_id = await bases.find_id(database, base)

@@ -28,7 +28,7 @@ def run(paths: tuple[Path, ...], base: str) -> int:
 
 async def _ingest(settings: Settings, url: URL, paths: tuple[Path, ...], base: str) -> int:
     console = Console(stderr=True)
-    database = Database(url)
+    database = Database(url, pooler=settings.database_pooler)
     try:
         base_id = await bases.find_id(database, base)
         if base_id is None:

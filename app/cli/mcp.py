@@ -22,11 +22,10 @@ from app.api.mcp import Access, build_server
 from app.cli.report import report
 from app.errors import StartError
 from app.serve import configure_logging, database_address, exit_orderly, on_signals
-from app.settings import read
+from app.settings import Settings, read
 from app.store import bases
 from app.store.engine import Database
 from app.tools import registry
-from app.tools.registry import Registry
 
 _log = structlog.get_logger(__name__)
 
@@ -46,13 +45,14 @@ def run(base: str) -> None:
         wire = _take_stdin()
         with database_address(settings) as url:
             try:
-                asyncio.run(_serve(url, base, wire, registry.load(settings.tools)))
+                asyncio.run(_serve(settings, url, base, wire))
             finally:
                 on_signals(signal.SIG_IGN)  # what is left is quick and must not be cut
 
 
-async def _serve(url: URL, base: str, wire: int, tools: Registry) -> None:
-    database = Database(url)
+async def _serve(settings: Settings, url: URL, base: str, wire: int) -> None:
+    tools = registry.load(settings.tools)
+    database = Database(url, pooler=settings.database_pooler)
     try:
         if await bases.find_id(database, base) is None:
             raise StartError(f"There is no base named {base!r}.")

@@ -84,7 +84,8 @@ class _Retries(BaseRetryStrategy):
 class ExtractionJobs:
     """Starts, stops and runs the extraction of bases. One per process, made by main.py; `running` is its lifetime.
 
-    `extractor` is None where no model can extract, `refusal` then says why.
+    `conninfo` is app.store.jobs.conninfo of the database's address. `extractor` is None where no model can extract,
+    `refusal` then says why.
     """
 
     def __init__(
@@ -102,6 +103,7 @@ class ExtractionJobs:
         self._limits = limits or JobLimits()
         self._pool: AsyncConnectionPool[AsyncConnection] = AsyncConnectionPool(
             conninfo,
+            kwargs=jobs.connection_arguments(pooler=database.pooler),
             min_size=1,
             max_size=self._limits.concurrency + 2,
             timeout=5.0,
@@ -185,6 +187,7 @@ class ExtractionJobs:
                     concurrency=self._limits.concurrency,
                     fetch_job_polling_interval=self._limits.poll_s,
                     shutdown_graceful_timeout=self._limits.shutdown_s,
+                    listen_notify=not self._database.pooler,  # a pooling proxy brings no notifications: it polls
                     update_heartbeat_interval=self._limits.silent_s / 3,
                     stalled_worker_timeout=self._limits.silent_s,
                     delete_jobs="successful",

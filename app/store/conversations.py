@@ -60,6 +60,14 @@ class PastMessage:
 
 
 @dataclass(frozen=True, slots=True)
+class LatestTurn:
+    """A conversation's latest turn, and whether it runs."""
+
+    turn_id: str
+    running: bool
+
+
+@dataclass(frozen=True, slots=True)
 class FinishedTurn:
     """How a turn that is over ended, for a request that comes back to it."""
 
@@ -93,6 +101,11 @@ SELECT c.id, b.name AS base, c.title, c.created_at, c.updated_at, {_COUNT} AS me
 FROM conversations c JOIN bases b ON b.id = c.base_id
 WHERE c.id = CAST(:id AS uuid) AND c.owner = :owner
 """)  # noqa: S608
+
+_LATEST = text("""
+SELECT id, status = 'running' AS running FROM turns WHERE conversation_id = CAST(:id AS uuid)
+ORDER BY status = 'running' DESC, created_at DESC LIMIT 1
+""")
 
 _RUNNING = text("SELECT id FROM turns WHERE conversation_id = CAST(:id AS uuid) AND status = 'running'")
 
@@ -150,6 +163,13 @@ async def running_turn(database: Database, conversation_id: str) -> str | None:
     async with database.read() as connection:
         found = (await connection.execute(_RUNNING, {"id": conversation_id})).scalar_one_or_none()
     return None if found is None else str(found)
+
+
+async def latest_turn(database: Database, conversation_id: str) -> LatestTurn | None:
+    """The turn that a tab of the conversation would attach to: the running one, else the last one."""
+    async with database.read() as connection:
+        row = (await connection.execute(_LATEST, {"id": conversation_id})).one_or_none()
+    return None if row is None else LatestTurn(str(row.id), row.running)
 
 
 async def past(database: Database, conversation_id: str, question_id: str, limit: int) -> list[PastMessage]:

@@ -10,12 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Row, text
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
-from sqlalchemy.ext.asyncio import create_async_engine
-from sqlalchemy.pool import NullPool
+from sqlalchemy.exc import DBAPIError
 
 from app.store.chunks import CHUNK_COLUMNS, ChunkRecord, record
-from app.store.engine import Database, StoreUnavailable
+from app.store.engine import Database
 from app.store.ids import new_id
 
 LEAST_PGVECTOR = (0, 8)
@@ -300,9 +298,11 @@ async def _index(database: Database, model: EmbeddingModel, least: int) -> None:
         if valid or not await connection.scalar(_MANY, {"id": model.id, "least": least}):
             return
     operators = f"{kind.partition('(')[0]}_cosine_ops"
+    # behind a pooling proxy a SET would stay on some server; the build then makes do with that server's own value
+    memory = () if database.pooler else (f"SET maintenance_work_mem = '{BUILD_MEMORY}'",)
     await _unhurried(
         database,
-        f"SET maintenance_work_mem = '{BUILD_MEMORY}'",
+        *memory,
         f"DROP INDEX CONCURRENTLY IF EXISTS {name}",
         f"CREATE INDEX CONCURRENTLY {name} ON embeddings USING hnsw ((CAST(embedding AS {kind})) {operators}) "
         f"WHERE {_of(model.id)}",
@@ -315,15 +315,9 @@ async def _drop_index(database: Database, model_id: str) -> None:
 
 async def _unhurried(database: Database, *statements: str) -> None:
     """Statements that may take minutes and can't run in a transaction: on their own connection, without a timeout."""
-    engine = create_async_engine(database.engine.url, poolclass=NullPool, isolation_level="AUTOCOMMIT")
-    try:
-        async with engine.connect() as connection:
-            for statement in statements:
-                await connection.execute(text(statement))
-    except (SQLAlchemyError, OSError) as error:
-        raise StoreUnavailable from error
-    finally:
-        await engine.dispose()
+    async with database.apart() as connection:
+        for statement in statements:
+            await connection.execute(text(statement))
 
 
 def _kind(dimensions: int) -> str:

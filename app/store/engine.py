@@ -2,6 +2,10 @@
 
 Functions of the store open, use and close a connection; nobody outside holds one. No statement runs
 inside a scope that a reader's disconnect can cancel: request handlers do their reads before they stream.
+
+Behind a proxy that pools transactions (pgbouncer) two statements of one connection may meet two servers, so nothing
+may be kept from one transaction to the next. The store keeps nothing itself: its settings are SET LOCAL, its advisory
+locks a transaction's. What the two drivers keep, prepared statements, `pooler` turns off (case D02).
 """
 
 from collections.abc import AsyncGenerator, Generator
@@ -10,8 +14,14 @@ from contextlib import asynccontextmanager, contextmanager
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.pool import NullPool, QueuePool
 
 from app.errors import AppError, RefusalCode
+
+NOTHING_PREPARED = {"statement_cache_size": 0, "prepared_statement_cache_size": 0}
+"""asyncpg's cache off and SQLAlchemy's too. Only without both does asyncpg prepare without a name and send each
+statement whole with its values, so that no name can be taken or missing on the server that a proxy chose.
+"""
 
 
 class StoreUnavailable(AppError):
@@ -24,11 +34,23 @@ class StoreUnavailable(AppError):
 
 
 class Database:
-    """A pool of connections to one Postgres. Made by main.py, closed by it."""
+    """A pool of connections to one Postgres. Made by main.py, closed by it.
+
+    `pooler` says that the URL leads to a proxy that pools transactions.
+    """
 
     def __init__(
-        self, url: str | URL, *, pool_size: int = 10, pool_timeout_s: float = 5.0, statement_timeout_s: float = 30.0
+        self,
+        url: str | URL,
+        *,
+        pool_size: int = 10,
+        pool_timeout_s: float = 5.0,
+        statement_timeout_s: float = 30.0,
+        pooler: bool = False,
     ) -> None:
+        self.pooler = pooler
+        self.size = pool_size
+        self._prepared = NOTHING_PREPARED if pooler else {}
         self.engine: AsyncEngine = create_async_engine(
             async_url(url),
             pool_size=pool_size,
@@ -39,6 +61,7 @@ class Database:
                 "timeout": pool_timeout_s,
                 "command_timeout": statement_timeout_s,
                 "server_settings": {"application_name": "turnstream"},
+                **self._prepared,
             },
         )
 
@@ -60,6 +83,28 @@ class Database:
         with _as_unavailable():
             async with self.engine.connect() as connection:
                 yield connection
+
+    @asynccontextmanager
+    async def apart(self) -> AsyncGenerator[AsyncConnection, None]:
+        """A connection beside the pool, without a timeout, where each statement is a transaction of its own.
+
+        For what may take minutes, or can't run in a transaction. Raises as `begin`.
+        """
+        engine = create_async_engine(
+            self.engine.url, poolclass=NullPool, isolation_level="AUTOCOMMIT", connect_args=self._prepared
+        )
+        try:
+            with _as_unavailable():
+                async with engine.connect() as connection:
+                    yield connection
+        finally:
+            await engine.dispose()
+
+    @property
+    def connections_used(self) -> int:
+        """How many connections are out right now."""
+        pool = self.engine.pool
+        return pool.checkedout() if isinstance(pool, QueuePool) else 0
 
     async def aclose(self) -> None:
         await self.engine.dispose()

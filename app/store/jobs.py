@@ -2,14 +2,19 @@
 
 Decides that a chunk has at most one job and at most one outcome, and that an outcome and its proposals are stored
 together or not at all. When jobs run is the library's (app/knowledge/jobs.py). Its functions find their tables by the
-search path, so each transaction that calls one sets it.
+search path, so each transaction that calls one sets it, and so do the library's own connections: at their start, or,
+where they lead to a proxy that pools transactions, in each transaction (case D02).
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, Self
 
+from psycopg import AsyncCursor
+from psycopg.abc import Params
 from psycopg.conninfo import make_conninfo
-from psycopg.pq import Conninfo
+from psycopg.pq import Conninfo, TransactionStatus
+from psycopg.rows import TupleRow
 from sqlalchemy import URL, make_url, text
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -62,7 +67,8 @@ class Outcome:
     error: str | None = None
 
 
-_PATH = text(f"SET LOCAL search_path TO {SCHEMA}, public")
+_SET_PATH = f"SET LOCAL search_path TO {SCHEMA}, public"
+_PATH = text(_SET_PATH)
 
 _ENQUEUE = text(f"""
 WITH planner AS MATERIALIZED (
@@ -139,10 +145,30 @@ RETURNING chunk_id
 """)
 
 
-def conninfo(url: str | URL) -> str:
+class PathCursor(AsyncCursor[TupleRow]):
+    """A cursor that sets the search path where a transaction begins: a pooling proxy refuses `options`, or would
+    forget what a session has set.
+    """
+
+    async def execute(
+        self, query: Any, params: Params | None = None, *, prepare: bool | None = None, binary: bool | None = None
+    ) -> Self:
+        connection = self.connection
+        if not connection.autocommit and connection.info.transaction_status is TransactionStatus.IDLE:
+            await super().execute(_SET_PATH)
+        return await super().execute(query, params, prepare=prepare, binary=binary)
+
+
+def connection_arguments(*, pooler: bool) -> dict[str, Any]:
+    """What the library's connections are made with, beside the address of the same `pooler`."""
+    return {"cursor_factory": PathCursor, "prepare_threshold": None} if pooler else {}
+
+
+def conninfo(url: str | URL, *, pooler: bool = False) -> str:
     """The address for libpq: of any URL that `app.store.engine.async_url` takes, a unix socket's too.
 
-    What libpq doesn't know (asyncpg's own options) is left out; asyncpg's `ssl` is libpq's `sslmode`.
+    What libpq doesn't know (asyncpg's own options) is left out; asyncpg's `ssl` is libpq's `sslmode`. Behind a `pooler`
+    nothing is set at the start of a session.
     """
     parsed = make_url(url.replace("postgres://", "postgresql://", 1) if isinstance(url, str) else url)
     known = {option.keyword.decode() for option in Conninfo.get_defaults()}
@@ -157,8 +183,9 @@ def conninfo(url: str | URL) -> str:
         "dbname": parsed.database,
         "application_name": "turnstream jobs",
         **{name: value for name, value in query.items() if name in known},
-        "options": f"{query.get('options', '')} -c search_path={SCHEMA},public".strip(),
     }
+    if not pooler:
+        parts["options"] = f"{query.get('options', '')} -c search_path={SCHEMA},public".strip()
     return make_conninfo("", **parts)
 
 

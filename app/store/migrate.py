@@ -3,7 +3,8 @@
 Decides how migrations run; what they do stands in migrations/versions/, where a file is named after its
 revision: `0001_foundation.py` is revision `0001`, and the highest number is the head. Blocking: each call
 runs an event loop of its own, so a server calls it through `asyncio.to_thread`. alembic is imported only when
-there is something to do: an up-to-date start costs one connection.
+there is something to do: an up-to-date start costs one connection. Works the same through a proxy that pools
+transactions, such as pgbouncer: lock, migrations and new revision are one transaction (case D02).
 """
 
 import asyncio
@@ -17,10 +18,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 from sqlalchemy.pool import NullPool
 
 from app.errors import StartError
-from app.store.engine import async_url
+from app.store.engine import NOTHING_PREPARED, async_url
 
 LOCK_KEY = 0x7475726E7374726D
-"""The Postgres advisory lock that a migrating process holds: `turnstrm` in ASCII."""
+"""The Postgres advisory lock that a migrating transaction holds: `turnstrm` in ASCII."""
 
 LOCK_TIMEOUT_S = 120
 CONNECT_TIMEOUT_S = 10.0
@@ -75,18 +76,19 @@ def folder() -> Path:
 
 
 def run_locked(url: URL | str, work: Callable[[Connection], None]) -> None:
-    """`work` on a connection that holds the migration lock. Raises MigrationError.
+    """`work` in a transaction that holds the migration lock, committed afterwards. Raises MigrationError.
 
-    The lock is the session's, not the transaction's: a migration may commit in between, as building an index
-    concurrently does. It goes with the connection.
+    The lock is the transaction's: a session's would stay on one server of a pooling proxy while the work is on another.
+    So no migration can commit in between; an index that must be built concurrently is the running server's job, as in
+    app/store/embeddings.py.
     """
 
     async def locked(connection: AsyncConnection) -> None:
-        await connection.execute(text(f"SET lock_timeout = '{LOCK_TIMEOUT_S}s'"))
-        await connection.execute(text(f"SELECT pg_advisory_lock({LOCK_KEY})"))
-        await connection.execute(text("RESET lock_timeout"))
-        await connection.commit()
+        await connection.execute(text(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT_S}s'"))
+        await connection.execute(text(f"SELECT pg_advisory_xact_lock({LOCK_KEY})"))
+        await connection.execute(text("SET LOCAL lock_timeout TO DEFAULT"))
         await connection.run_sync(work)
+        await connection.commit()
 
     asyncio.run(_connected(url, locked))
 
@@ -128,10 +130,12 @@ async def _connected(url: URL | str, act: Callable[[AsyncConnection], Awaitable[
         target = async_url(url)
     except ArgumentError as failure:
         raise MigrationError("not a database URL: postgresql://user:password@host:5432/name is one") from failure
-    settings = {"application_name": "turnstream migrate"}
-    engine = create_async_engine(
-        target, poolclass=NullPool, connect_args={"timeout": CONNECT_TIMEOUT_S, "server_settings": settings}
-    )
+    arguments = {
+        "timeout": CONNECT_TIMEOUT_S,
+        "server_settings": {"application_name": "turnstream migrate"},
+        **NOTHING_PREPARED,  # whether the URL leads to a pooling proxy needn't be known here: nothing runs twice
+    }
+    engine = create_async_engine(target, poolclass=NullPool, connect_args=arguments)
     try:
         try:
             connection = await engine.connect()
@@ -158,7 +162,7 @@ def _explain(failure: DBAPIError) -> str:
             f"the database needs the extension {words[-1]} and it could not be made ({failure.orig}): "
             f"install it on the server, then run CREATE EXTENSION {words[-1]} in this database as a superuser"
         )
-    if _sqlstate(failure) == _LOCK_NOT_AVAILABLE and f"pg_advisory_lock({LOCK_KEY})" in words:
+    if _sqlstate(failure) == _LOCK_NOT_AVAILABLE and f"pg_advisory_xact_lock({LOCK_KEY})" in words:
         return f"another process has been migrating this database for {LOCK_TIMEOUT_S} s: end it, start again"
     return f"the migration failed: {failure.orig}"
 

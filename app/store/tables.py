@@ -160,15 +160,18 @@ turns = Table(
     Column("request_id", UUID(as_uuid=False)),
     Column("as_of", Text),
     Column("status", Text, nullable=False, server_default="running"),  # running | done | stopped | failed
-    Column("replica", Text, nullable=False),  # the process that runs it
+    Column("replica", Text),  # the process that runs it; NULL: its process gave it up, whoever can takes it
     Column("lease_until", DateTime(timezone=True), nullable=False),
     Column("stop_requested", Boolean, nullable=False, server_default=text("false")),
-    Column("checkpoint", JSONB),  # {content, steps, sources, resolved, tool_exchange} so far
+    Column("checkpoint", JSONB),  # what a next owner goes on from: app/turn/checkpoint.py
     Column("error_code", Text),
     Column("answer_id", UUID(as_uuid=False)),
-    Column("last_seq", Integer),  # the terminal frame's seq
+    Column("last_seq", Integer),  # the last seq written down; of a turn that is over, its terminal frame's
     _created(),
     Column("finished_at", DateTime(timezone=True)),
+    Column("attempt", Integer, nullable=False, server_default=text("0")),  # which owner in line; fences earlier ones
+    Column("deaths", Integer, nullable=False, server_default=text("0")),  # how many owners died with it
+    Column("draft", Text),  # the text published so far
     # at most one running turn per conversation, whichever process asks
     Index(
         "uq_turns_one_running",
@@ -185,6 +188,7 @@ turns = Table(
         postgresql_where=text("request_id IS NOT NULL"),
     ),
     Index("ix_turns_lease_until", "lease_until", postgresql_where=text("status = 'running'")),
+    Index("ix_turns_conversation_id_created_at", "conversation_id", "created_at"),
 )
 
 entities = Table(

@@ -6,14 +6,16 @@ D06 and S09.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from sqlalchemy import Row, text
 from sqlalchemy.exc import IntegrityError
 
 from app.errors import AppError, RefusalCode, TurnErrorCode
 from app.store.engine import Database
-from app.store.leases import LEASE_S
+
+LEASE_S = 15
+"""How long a running turn stays its process's own without a renewal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +43,16 @@ class AdmittedTurn:
     conversation_id: str
     question_id: str
     base_id: str
+    base: str
     owner: str
     title: str
     question: str
     as_of: str | None
     first: bool
     """Whether the conversation began with it, so that there is no history to read."""
+    replica: str
+    attempt: int = 0
+    """Which owner in line this process is; with `replica` it fences out earlier ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +65,11 @@ class KnownRequest:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What is saved when a turn ends. The JSON fields are encoded JSON."""
+    """What is saved when a turn ends, by the owner it names. The JSON fields are encoded JSON."""
 
     turn_id: str
+    replica: str
+    attempt: int
     answer_id: str
     status: str
     content: str
@@ -147,9 +155,9 @@ SELECT c.id, c.base_id, c.title, b.name AS base_name FROM c JOIN bases b ON b.id
 
 _SAVE = text("""
 WITH t AS (
-    UPDATE turns SET status = :status, finished_at = now(), checkpoint = NULL, error_code = :error_code,
-                     answer_id = CAST(:answer_id AS uuid), last_seq = :last_seq
-    WHERE id = CAST(:turn_id AS uuid) AND status = 'running'
+    UPDATE turns SET status = :status, finished_at = now(), checkpoint = NULL, draft = NULL,
+                     error_code = :error_code, answer_id = CAST(:answer_id AS uuid), last_seq = :last_seq
+    WHERE id = CAST(:turn_id AS uuid) AND status = 'running' AND replica = :replica AND attempt = :attempt
     RETURNING conversation_id, question_id
 ), replaced AS (
     DELETE FROM messages a USING t, messages q
@@ -170,7 +178,9 @@ WITH t AS (
     UPDATE conversations SET updated_at = now() FROM t WHERE conversations.id = t.conversation_id RETURNING 1
 )
 SELECT (SELECT count(*) FROM t) AS saved, (SELECT count(*) FROM replaced) AS replaced,
-       (SELECT count(*) FROM m) AS written, (SELECT count(*) FROM c) AS touched
+       (SELECT count(*) FROM m) AS written, (SELECT count(*) FROM c) AS touched,
+       EXISTS (SELECT FROM turns WHERE id = CAST(:turn_id AS uuid)) AS there,
+       EXISTS (SELECT FROM turns WHERE id = CAST(:turn_id AS uuid) AND answer_id = CAST(:answer_id AS uuid)) AS already
 """)
 
 _KNOWN_REQUEST = text("""
@@ -231,15 +241,21 @@ async def admit_retry(database: Database, new: NewTurn) -> AdmittedTurn | KnownR
     return _admitted(new, row, asked.content)
 
 
-async def save(database: Database, answer: Answer) -> bool:
-    """Store the answer and end the turn, together; False when the turn was no longer running."""
+Saved = Literal["saved", "not_ours", "gone"]
+"""What came of a save: not_ours, since another process has the turn or it is over; gone with its conversation."""
+
+
+async def save(database: Database, answer: Answer) -> Saved:
+    """Store the answer and end the turn, together, if its owner still has it."""
     parameters: dict[str, object] = {}
     for field in Answer.__dataclass_fields__:
         value = getattr(answer, field)
         parameters[field] = value.decode() if isinstance(value, bytes) else value
     async with database.begin() as connection:
         row = (await connection.execute(_SAVE, parameters)).one()
-    return row.saved == 1
+    if row.saved or row.already:  # the second: an earlier try was stored, and the word of it was lost
+        return "saved"
+    return "not_ours" if row.there else "gone"
 
 
 def _parameters(new: NewTurn) -> dict[str, Any]:
@@ -252,11 +268,13 @@ def _admitted(new: NewTurn, row: Row[Any], question: str) -> AdmittedTurn:
         str(row.id),
         new.question_id,
         str(row.base_id),
+        row.base_name or new.base or "",
         new.owner,
         row.title,
         question,
         new.as_of,
         first=new.conversation_id is None,
+        replica=new.replica,
     )
 
 
