@@ -42,6 +42,7 @@ class RefusalCode(StrEnum):
     RETRY_NEEDS_CONVERSATION = "retry_needs_conversation"
     DRAINING = "draining"
     DATABASE_UNAVAILABLE = "database_unavailable"
+    LIVE_LOG_UNAVAILABLE = "live_log_unavailable"
 
 
 class StartError(Exception):
@@ -66,6 +67,7 @@ STATUS: dict[ErrorCode, int] = {
     RefusalCode.RETRY_NEEDS_CONVERSATION: 422,
     RefusalCode.DRAINING: 503,
     RefusalCode.DATABASE_UNAVAILABLE: 503,
+    RefusalCode.LIVE_LOG_UNAVAILABLE: 503,
 }
 """The HTTP status of each code that can refuse a request."""
 

@@ -1,4 +1,4 @@
-"""The eight frames of the SSE contract, and how one becomes bytes.
+"""The eight frames of the SSE contract, how one becomes bytes, and how a process that was sent the bytes reads them.
 
 Decides each frame's fields and the bytes on the wire. A frame is encoded once, when it is published;
 every reader is sent the same bytes. Source: DESIGN section 5; framing by WHATWG HTML 9.2.6.
@@ -117,3 +117,27 @@ def encode(frame: Frame, frame_id: bytes) -> bytes:
     """The frame's bytes: id, event, one line of JSON, a blank line. JSON escapes CR and LF, so one line is enough."""
     data = _encoder.encode(frame.sources if isinstance(frame, Sources) else frame)
     return b"id: %b\nevent: %b\ndata: %b\n\n" % (frame_id, frame.event, data)
+
+
+_decoders = {
+    kind.event: msgspec.json.Decoder(tuple[Source, ...] if kind is Sources else kind)
+    for kind in (Conversation, Step, Sources, Delta, Done, Failed, Snapshot)
+}
+
+
+class NotAFrame(ValueError):
+    """Bytes that `encode` of this version can't have made."""
+
+
+def decode(data: bytes) -> Frame:
+    """The frame whose bytes these are, without its id. Raises NotAFrame."""
+    head, _, body = data.partition(b"\ndata: ")
+    event = head.rpartition(b"\nevent: ")[2]
+    decoder = _decoders.get(event)
+    if decoder is None:
+        raise NotAFrame(f"no frame is called {event[:40]!r}")
+    try:
+        found = decoder.decode(body)
+    except msgspec.DecodeError as error:
+        raise NotAFrame(f"not the data of {event.decode()}: {error}") from error
+    return Sources(found) if isinstance(found, tuple) else found

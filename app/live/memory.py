@@ -1,246 +1,220 @@
-"""The live log of one process. The hot path: a frame is encoded once, kept once, and read by cursors.
+"""The live log of one process.
 
-Readers hold no queue, only the seq they have seen; a slow one therefore costs nothing, and one that catches
-up gets all that waits in a single write. Held by main.py; written only by turn/publish.py through a Writer.
+Readers hold no queue, only how many of the turn's frames they have seen; a slow one therefore costs nothing, and
+one that catches up gets all that waits in a single write. Also what a log that reaches further serves its tabs
+from: the turns it writes, and the mirrors of turns that others write.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable, Collection, Generator
+from contextlib import asynccontextmanager, contextmanager
 
-from app.live.frames import Conversation, Delta, Done, Failed, Frame, Snapshot, Source, Sources, Step, encode
-from app.live.log import KEEP_S, LAG_BYTES, Position
-
-LOG_BYTES = 1024 * 1024
-"""How much of a turn's frames is kept for resuming; older ones are replaced by a snapshot."""
-
-
-class MemoryTurn:
-    """One turn's frames and the state they amount to. Implements Writer."""
-
-    __slots__ = (
-        "_content",
-        "_ends",
-        "_first_seq",
-        "_frames",
-        "_on_finished",
-        "_prefix",
-        "_sources",
-        "_steps",
-        "_waiting",
-        "closed",
-        "conversation_id",
-        "seq",
-        "turn_id",
-    )
-
-    def __init__(self, conversation_id: str, turn_id: str, on_finished: "Callable[[MemoryTurn], None]") -> None:
-        self.conversation_id = conversation_id
-        self.turn_id = turn_id
-        self.seq = 0
-        self.closed = False
-        self._prefix = turn_id.encode() + b":"
-        self._frames: list[bytes] = []
-        self._ends: list[int] = []  # running total of bytes up to and with each kept frame
-        self._first_seq = 1
-        self._content: list[str] = []
-        self._steps: list[Step] = []
-        self._sources: tuple[Source, ...] = ()
-        self._waiting: list[MemoryReader] = []
-        self._on_finished = on_finished
-
-    @property
-    def next_seq(self) -> int:
-        return self.seq + 1
-
-    def append(self, frame: Frame) -> int:
-        if self.closed:
-            raise RuntimeError("a frame after the terminal frame")
-        self.seq += 1
-        self._remember(frame)
-        data = encode(frame, b"%b%d" % (self._prefix, self.seq))
-        self._frames.append(data)
-        self._ends.append((self._ends[-1] if self._ends else 0) + len(data))
-        if self._ends[-1] - self._ends[0] > 2 * LOG_BYTES:
-            self._trim()
-        self._wake()
-        if self.closed:
-            self._on_finished(self)
-        return self.seq
-
-    def _remember(self, frame: Frame) -> None:
-        match frame:
-            case Delta():
-                self._content.append(frame.text)
-            case Step():
-                self._steps.append(frame)
-            case Sources():
-                self._sources = frame.sources
-            case Snapshot():
-                self._content = [frame.content]
-                self._steps = list(frame.steps)
-                self._sources = frame.sources
-            case Done() | Failed():
-                self.closed = True
-            case Conversation():
-                pass
-
-    def _trim(self) -> None:
-        """Forget the oldest frames down to LOG_BYTES; done rarely, so that the cost per frame is constant."""
-        total = self._ends[-1]
-        keep_from = next(i for i, end in enumerate(self._ends) if total - end <= LOG_BYTES)
-        del self._frames[:keep_from]
-        del self._ends[:keep_from]
-        self._first_seq += keep_from
-
-    def holds_after(self, seq: int) -> bool:
-        """Whether every frame after `seq` is still kept; false for a seq that was never given out."""
-        return self._first_seq - 1 <= seq <= self.seq
-
-    def since(self, seq: int) -> bytes:
-        """What a reader that has seen `seq` is sent next: the frames after it, or a snapshot and the rest."""
-        if not self.holds_after(seq):
-            return self.snapshot()
-        index = seq + 1 - self._first_seq
-        missed = self._frames[index:]
-        if len(missed) == 1:
-            return missed[0]
-        behind = self._ends[-1] - (self._ends[index - 1] if index else self._ends[0] - len(self._frames[0]))
-        return self.snapshot() if behind > LAG_BYTES else b"".join(missed)
-
-    def snapshot(self) -> bytes:
-        """A snapshot of everything published, followed by the terminal frame when the turn is over."""
-        content = "".join(self._content)
-        self._content = [content]  # joined once, not again by the next tab
-        frame = Snapshot(self.turn_id, content, tuple(self._steps), self._sources)
-        covered = self.seq - 1 if self.closed else self.seq
-        data = encode(frame, b"%b%d" % (self._prefix, covered))
-        return data + self._frames[-1] if self.closed else data
-
-    def wait(self, reader: "MemoryReader") -> None:
-        """Have the reader woken by the next frame."""
-        self._waiting.append(reader)
-
-    def forget(self, reader: "MemoryReader") -> None:
-        """Take back `wait`."""
-        if reader in self._waiting:
-            self._waiting.remove(reader)
-
-    def _wake(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        for reader in waiting:
-            reader.wake()
+from app.live.frames import encode
+from app.live.log import KEEP_S, Position, Signal
+from app.live.memory_turn import MemoryTurn
+from app.live.replay import Stored
 
 
 class MemoryReader:
-    """A cursor over one turn. Implements Reader."""
+    """A cursor over one turn. Implements Reader.
 
-    __slots__ = ("_closed", "_loop", "_pending", "_seen", "_snapshot_first", "_timer", "_turn", "_wakers")
+    Its one timer is not armed anew for each read: it fires now and then, and looks whether a read waited too long.
+    """
 
-    def __init__(self, turn: MemoryTurn, seen: int | None, wakers: "set[MemoryReader]") -> None:
-        self._turn = turn
-        self._seen = seen or 0
-        self._snapshot_first = seen is None
+    __slots__ = ("_closed", "_deadline", "_loop", "_on_closed", "_pending", "_seen", "_timer", "turn")
+
+    def __init__(self, turn: MemoryTurn, seen: int, on_closed: "Callable[[MemoryReader], None]") -> None:
+        self.turn = turn
+        turn.readers += 1
+        self._seen = seen
         self._closed = False
         self._pending: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._deadline = 0.0
         self._loop = asyncio.get_running_loop()
-        self._wakers = wakers
-        wakers.add(self)
+        self._on_closed = on_closed
 
     async def read(self, timeout_s: float) -> bytes | None:
-        turn = self._turn
-        if self._closed:
-            return None
-        if self._snapshot_first:
-            self._snapshot_first = False
-            data = turn.snapshot()
-            self._seen = turn.seq
-            return data
-        if self._seen == turn.seq:
-            if turn.closed:
-                return None
+        if not self._has_some and not self._over:
             await self._next_frame(timeout_s)
-            if self._closed:
-                return None
-            if self._seen == turn.seq:
-                return b""
-        data = turn.since(self._seen)
-        self._seen = turn.seq
+        if self._over:
+            return None
+        if not self._has_some:
+            return b""
+        data = self.turn.since(self._seen)
+        self._seen = self.turn.count
         return data
 
-    async def _next_frame(self, timeout_s: float) -> None:
-        self._pending = self._loop.create_future()
-        self._timer = self._loop.call_later(timeout_s, self.wake)
-        self._turn.wait(self)
-        try:
-            await self._pending
-        finally:
-            self._timer.cancel()
-            self._turn.forget(self)
-            self._pending = None
+    @property
+    def _has_some(self) -> bool:
+        return self.turn.known and self._seen < self.turn.count
+
+    @property
+    def _over(self) -> bool:
+        return self._closed or self.turn.abandoned or self.finished
 
     @property
     def finished(self) -> bool:
-        return self._turn.closed and self._seen == self._turn.seq and not self._snapshot_first
+        return self.turn.closed and self._seen == self.turn.count
+
+    async def _next_frame(self, timeout_s: float) -> None:
+        self._pending = self._loop.create_future()
+        self._deadline = self._loop.time() + timeout_s
+        if self._timer is None or self._timer.when() > self._deadline:
+            self._arm()
+        self.turn.wait(self)
+        try:
+            await self._pending
+        finally:
+            self.turn.forget(self)
+            self._pending = None
+
+    def _arm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_at(self._deadline, self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        if self._pending is None:
+            return
+        if self._loop.time() < self._deadline:
+            self._arm()
+        else:
+            self.wake()
 
     def wake(self) -> None:
         if self._pending is not None and not self._pending.done():
             self._pending.set_result(None)
 
     def close(self) -> None:
+        if self._closed:
+            return
         self._closed = True
-        self._wakers.discard(self)
+        if self._timer is not None:
+            self._timer.cancel()
+        self.turn.readers -= 1
         self.wake()
+        self._on_closed(self)
 
 
 class MemoryLog:
-    """The live turns of this process. Implements LiveLog."""
+    """The turns whose frames are in this process. Implements LiveLog, for one process alone."""
 
-    def __init__(self, keep_s: float = KEEP_S) -> None:
+    def __init__(self, keep_s: float = KEEP_S, *, on_dropped: Callable[[MemoryTurn], None] | None = None) -> None:
         self._keep_s = keep_s
-        self._by_conversation: dict[str, MemoryTurn] = {}
-        self._by_turn: dict[str, MemoryTurn] = {}
+        self._on_dropped = on_dropped
+        self._turns: dict[str, MemoryTurn] = {}
         self._readers: set[MemoryReader] = set()
 
-    def open(self, conversation_id: str, turn_id: str) -> MemoryTurn:
-        turn = MemoryTurn(conversation_id, turn_id, self._finished)
-        self._by_conversation[conversation_id] = turn
-        self._by_turn[turn_id] = turn
+    @property
+    def healthy(self) -> bool:
+        return True
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None]:
+        """Needs nothing."""
+        yield
+
+    def open(self, turn_id: str, *, attempt: int = 0, after_seq: int = 0) -> MemoryTurn:
+        turn = self._turns.get(turn_id)
+        if turn is not None and turn.closed:
+            after_seq = max(after_seq, turn.seq)
+            turn = None
+        turn = turn or self.make(turn_id)
+        turn.own(attempt, after_seq)
         return turn
 
-    async def attach(self, conversation_id: str, after: Position | None) -> MemoryReader | None:
-        turn = self._by_conversation.get(conversation_id)
-        if turn is None:
-            return None
-        if after is None or after.turn_id != turn.turn_id or not turn.holds_after(after.seq):
-            return MemoryReader(turn, None, self._readers)
-        if turn.closed and after.seq == turn.seq:
-            return None
-        return MemoryReader(turn, after.seq, self._readers)
+    def make(self, turn_id: str) -> MemoryTurn:
+        """The log of a turn of which nothing is known yet; forgotten with its last reader, unless it is opened."""
+        turn = self._turns[turn_id] = MemoryTurn(turn_id, self._finished)
+        return turn
 
-    async def attach_turn(self, turn_id: str, after_seq: int) -> MemoryReader | None:
-        turn = self._by_turn.get(turn_id)
-        if turn is None:
+    def find(self, turn_id: str) -> MemoryTurn | None:
+        """The turn's log, where one is held here."""
+        return self._turns.get(turn_id)
+
+    async def last_seq(self, turn_id: str) -> int:
+        turn = self._turns.get(turn_id)
+        return turn.seq if turn else 0
+
+    async def attach(self, turn_id: str, after: Position | None, *, running: bool) -> MemoryReader | None:
+        turn = self._turns.get(turn_id) or (self.make(turn_id) if running else None)
+        return None if turn is None else self.reader(turn, after)
+
+    def reader(self, turn: MemoryTurn, after: Position | None) -> MemoryReader | None:
+        """A reader of this turn from after a position; None when all of it was seen."""
+        seen = turn.cursor(after)
+        if turn.closed and seen == turn.count:
             return None
-        return MemoryReader(turn, after_seq if turn.holds_after(after_seq) else None, self._readers)
+        reader = MemoryReader(turn, seen, self._left)
+        self._readers.add(reader)
+        return reader
+
+    def abandon(self, turn_id: str) -> None:
+        turn = self._turns.get(turn_id)
+        if turn is not None:
+            self.drop(turn)
+            turn.abandon()
+
+    def followed(self) -> Collection[str]:
+        return [turn.turn_id for turn in self._turns.values() if turn.readers and not turn.owned and not turn.closed]
+
+    def conclude(self, turn_id: str, stored: Stored) -> None:
+        turn = self._turns.get(turn_id)
+        if turn is None or turn.owned or turn.closed:
+            return
+        last_seq = max(stored.last_seq, turn.seq + 1)
+        turn.reset(stored.snapshot, attempt=turn.attempt, seq=last_seq - 1)
+        data = encode(stored.terminal, f"{turn_id}:{last_seq}".encode())
+        turn.take(stored.terminal, data, attempt=turn.attempt, seq=last_seq)
 
     def close_readers(self) -> None:
         for reader in tuple(self._readers):
             reader.close()
 
+    def on_signal(self, hear: Callable[[Signal], None]) -> None:
+        """Nobody else is there to send one."""
+
+    async def ask_to_stop(self, replica: str, turn_id: str) -> None:
+        """Nobody else runs turns."""
+
+    async def tell_released(self) -> None:
+        """Nobody else could take them."""
+
+    def _left(self, reader: MemoryReader) -> None:
+        self._readers.discard(reader)
+        self._drop_unread(reader.turn)
+
+    @contextmanager
+    def held(self, turn: MemoryTurn) -> Generator[None]:
+        """Keep a turn in the block as a reader of it would."""
+        turn.readers += 1
+        try:
+            yield
+        finally:
+            turn.readers -= 1
+            self._drop_unread(turn)
+
+    def _drop_unread(self, turn: MemoryTurn) -> None:
+        if not turn.readers and not turn.owned:
+            self.drop(turn)
+
     def _finished(self, turn: MemoryTurn) -> None:
         """Keep a finished turn's frames a while, then forget them."""
-        asyncio.get_running_loop().call_later(self._keep_s, self._expire, turn)
+        asyncio.get_running_loop().call_later(self._keep_s, self.drop, turn)
 
-    def _expire(self, turn: MemoryTurn) -> None:
-        self._by_turn.pop(turn.turn_id, None)
-        if self._by_conversation.get(turn.conversation_id) is turn:
-            del self._by_conversation[turn.conversation_id]
+    def drop(self, turn: MemoryTurn) -> None:
+        """Forget a turn; who reads it reads on."""
+        if self._turns.get(turn.turn_id) is turn:
+            del self._turns[turn.turn_id]
+            if self._on_dropped is not None:
+                self._on_dropped(turn)
 
     @property
     def live_turns(self) -> int:
-        """Turns without a terminal frame."""
-        return sum(not turn.closed for turn in self._by_turn.values())
+        """Turns of this process without a terminal frame."""
+        return sum(turn.owned and not turn.closed for turn in self._turns.values())
 
     @property
     def attached_readers(self) -> int:

@@ -15,12 +15,14 @@ from app.live.frames import (
     Done,
     Failed,
     Frame,
+    NotAFrame,
     Snapshot,
     Sources,
     TurnUsage,
+    decode,
     encode,
 )
-from app.live.replay import Replay
+from app.live.replay import Replay, Stored
 from tests.harness.sse_reader import StreamReader
 from tests.live.tabs import DONE, source, step
 
@@ -89,7 +91,7 @@ def test_idle_and_heartbeats_carry_no_id() -> None:
 
 async def test_a_replay_gives_a_snapshot_and_the_terminal_frame_once() -> None:
     """Case S09: a request that comes back long after its turn ended."""
-    replay = Replay(Snapshot("t1", "Two people.", (), ()), DONE, 12)
+    replay = Replay(Stored(Snapshot("t1", "Two people.", (), ()), DONE, 12))
     assert not replay.finished
     data = await replay.read(0)
     assert data is not None
@@ -102,7 +104,32 @@ async def test_a_replay_gives_a_snapshot_and_the_terminal_frame_once() -> None:
 
 async def test_a_closed_replay_gives_nothing() -> None:
     """A tab that left before it read."""
-    replay = Replay(Snapshot("t1", "", (), ()), DONE, 0)
+    replay = Replay(Stored(Snapshot("t1", "", (), ()), DONE, 0))
     replay.close()
     replay.close()
     assert await replay.read(0) is None
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        Conversation("c1", "t1", "m0", "Who?"),
+        step(1, 0),
+        Sources((source(1), source(2))),
+        Sources(()),
+        Delta(3, "data: \n\nevent: \u2028 🦀"),
+        DONE,
+        Failed(TurnErrorCode.INTERNAL, "x", retryable=True),
+        Snapshot("t1", "Two people.", (step(1, 0),), (source(1),)),
+    ],
+)
+def test_a_process_that_is_sent_a_frames_bytes_knows_the_frame(frame: Frame) -> None:
+    """A mirror of another process's turn holds the same state."""
+    assert decode(encode(frame, b"t1:7")) == frame
+
+
+@pytest.mark.parametrize("data", [b"", b"id: t1:1\nevent: dance\ndata: {}\n\n", b"id: t1:1\nevent: delta\ndata: 7\n\n"])
+def test_bytes_that_are_no_frame_are_refused(data: bytes) -> None:
+    """A newer process may know more."""
+    with pytest.raises(NotAFrame):
+        decode(data)

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_s
 
 from app.live.frames import Conversation, Sources
 from app.live.log import LAG_BYTES, Position
-from tests.live.tabs import DONE, FACTORIES, Published, Tab, begin, source, step, tab
+from tests.live.tabs import DONE, IMPLEMENTATIONS, LogFactory, Published, Tab, attach, begin, log_factory, source, step
 
 T = TypeVar("T")
 INDEX = st.integers(0, 1_000)
@@ -21,13 +21,13 @@ INDEX = st.integers(0, 1_000)
 class LogMachine(RuleBasedStateMachine):
     """One conversation, its turns one after the other, and any number of tabs. What a tab is sent it checks itself."""
 
-    implementation: ClassVar[str]
+    factory: ClassVar[LogFactory]
 
     def __init__(self) -> None:
         super().__init__()
         self.runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
         self.stack = AsyncExitStack()
-        self.log = self.do(self.stack.enter_async_context(FACTORIES[self.implementation](60)))
+        self.log = self.do(self.stack.enter_async_context(type(self).factory(60)))
         self.turns: list[Published] = []
         self.tabs: list[Tab] = []
 
@@ -81,7 +81,7 @@ class LogMachine(RuleBasedStateMachine):
     @rule()
     def take_over(self) -> None:
         async def publish() -> None:
-            self.turn.take_over()
+            self.turn.take_over(self.log)
 
         self.do(publish())
 
@@ -90,31 +90,26 @@ class LogMachine(RuleBasedStateMachine):
     def finish(self) -> None:
         self.do(self.append(DONE))
 
-    @rule(where=st.sampled_from(["none", "foreign", "future", "seen", "recent", "recent", "by turn"]), index=INDEX)
+    @rule(where=st.sampled_from(["none", "foreign", "future", "seen", "recent", "recent", "start"]), index=INDEX)
     def attach(self, where: str, index: int) -> None:
-        """Law 3: a position that was given out is gone on from; any other one gets a snapshot."""
+        """Law 3: a position that only one owner gave out is gone on from; any other one gets a snapshot."""
         if not self.turns:
-            assert self.do(self.log.attach("c1", None)) is None
+            assert self.do(self.log.attach("t1", None, running=False)) is None
             return
-        turn = self.turn
+        turn = self.turns[index % len(self.turns)] if where == "start" else self.turn
         seq = max(turn.seq - index % 4, 0) if where == "recent" else index % (turn.seq + 1)
-        match where:
-            case "none":
-                self.tabs.append(tab(turn, self.do(self.log.attach("c1", None))))
-            case "foreign":
-                self.tabs.append(tab(turn, self.do(self.log.attach("c1", Position("t0", seq)))))
-            case "future":
-                self.tabs.append(
-                    tab(turn, self.do(self.log.attach("c1", Position(turn.turn_id, turn.seq + 1 + index))))
-                )
-            case "by turn":
-                turn = self.turns[index % len(self.turns)]
-                self.tabs.append(tab(turn, self.do(self.log.attach_turn(turn.turn_id, 0)), 0))
-            case _:
-                reader = self.do(self.log.attach("c1", Position(turn.turn_id, seq)))
-                assert (reader is None) == (turn.finished and seq == turn.seq)
-                if reader is not None:
-                    self.tabs.append(tab(turn, reader, seq))
+        after = {
+            "none": None,
+            "foreign": Position("t0", seq),
+            "future": Position(turn.turn_id, turn.seq + 1 + index),
+            "start": Position(turn.turn_id, 0),
+        }.get(where, Position(turn.turn_id, seq))
+        sure = after is not None and after.turn_id == turn.turn_id and turn.sure(after.seq)
+        if after is not None and sure and turn.finished and after.seq == turn.seq:
+            assert self.do(self.log.attach(turn.turn_id, after, running=False)) is None
+        else:
+            seen = after.seq if after is not None and sure else None
+            self.tabs.append(self.do(attach(self.log, turn, after, seen=seen)))
 
     @precondition(lambda self: self.tabs)
     @rule(index=INDEX)
@@ -123,6 +118,7 @@ class LogMachine(RuleBasedStateMachine):
         attached = self.tabs[index % len(self.tabs)]
         before, behind = attached.seq, 0 if attached.seq is None else attached.turn.behind(attached.seq)
         missed = 0 if before is None else attached.turn.seq - before
+        self.do(attached.arrived())
         frames = self.do(attached.read())
         if before is None:
             assert frames[0].event == "snapshot"
@@ -155,8 +151,11 @@ class LogMachine(RuleBasedStateMachine):
             self.runner.close()
 
 
-@pytest.mark.parametrize("implementation", FACTORIES)
-def test_every_reader_gets_every_frame_once_or_a_snapshot_that_covers_it(implementation: str) -> None:
+@pytest.mark.parametrize(("implementation", "examples"), [*zip(IMPLEMENTATIONS, (40, 6, 10), strict=True)])
+def test_every_reader_gets_every_frame_once_or_a_snapshot_that_covers_it(
+    implementation: str, examples: int, request: pytest.FixtureRequest
+) -> None:
     """Laws 1 to 5 and case S10: gapless, nothing twice, snapshot and deltas equal the content."""
-    machine = type("Machine", (LogMachine,), {"implementation": implementation})
-    run_state_machine_as_test(machine, settings=settings(max_examples=40, stateful_step_count=40, deadline=None))
+    url = None if implementation == "memory" else request.getfixturevalue("redis").url
+    machine = type("Machine", (LogMachine,), {"factory": staticmethod(log_factory(implementation, url))})
+    run_state_machine_as_test(machine, settings=settings(max_examples=examples, stateful_step_count=40, deadline=None))

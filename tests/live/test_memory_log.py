@@ -1,13 +1,15 @@
 """What only the log in memory promises: how much it keeps, and what it counts for the metrics."""
 
 from app.live.frames import Delta
-from app.live.memory import LOG_BYTES, MemoryLog
-from tests.live.tabs import DONE
+from app.live.log import Position
+from app.live.memory import MemoryLog
+from app.live.memory_turn import LOG_BYTES
+from tests.live.tabs import DONE, Published, attach, begin
 
 
 async def test_a_turn_keeps_a_bounded_part_of_its_frames() -> None:
     """Case S13: 20 MB pass, read by nobody, and what is kept stays flat."""
-    turn = MemoryLog().open("c1", "t1")
+    turn = MemoryLog().open("t1")
     text = "x" * 10_000
     oldest, most = 0, 0
     for n in range(2_000):
@@ -22,8 +24,8 @@ async def test_a_turn_keeps_a_bounded_part_of_its_frames() -> None:
 async def test_one_frame_larger_than_the_log_is_kept_and_read() -> None:
     """Forgetting the old never forgets the newest."""
     log = MemoryLog()
-    turn = log.open("c1", "t1")
-    reader = await log.attach_turn("t1", 0)
+    turn = log.open("t1")
+    reader = await log.attach("t1", Position("t1", 0), running=True)
     assert reader is not None
     for n in range(3):
         turn.append(Delta(n * 3 * LOG_BYTES, "x" * 3 * LOG_BYTES))
@@ -36,8 +38,8 @@ async def test_one_frame_larger_than_the_log_is_kept_and_read() -> None:
 async def test_turns_and_readers_are_counted() -> None:
     """For the metrics: live turns are those without a terminal frame, readers those that are attached."""
     log = MemoryLog()
-    turns = [log.open(f"c{n}", f"t{n}") for n in range(3)]
-    readers = [await log.attach(f"c{n}", None) for n in range(3)]
+    turns = [log.open(f"t{n}") for n in range(3)]
+    readers = [await log.attach(f"t{n}", None, running=True) for n in range(3)]
     assert (log.live_turns, log.attached_readers) == (3, 3)
     turns[0].append(DONE)
     for reader in readers[:2]:
@@ -46,3 +48,15 @@ async def test_turns_and_readers_are_counted() -> None:
     assert (log.live_turns, log.attached_readers) == (2, 1)
     log.close_readers()
     assert (log.live_turns, log.attached_readers) == (2, 0)
+
+
+async def test_a_snapshot_of_a_turn_without_frames_is_empty_and_can_be_resumed() -> None:
+    """A tab that comes to the owner before the first frame misses nothing."""
+    log = MemoryLog()
+    turn: Published = begin(log)
+    early = await attach(log, turn, None)
+    assert [(frame.event, frame.id) for frame in await early.read_all()] == [("snapshot", "t1:0")]
+    turn.say("first")
+    again = await attach(log, turn, Position("t1", 0), seen=0)
+    assert [frame.id for frame in await again.read_all()] == ["t1:1"]
+    assert [frame.id for frame in await early.read_all()] == ["t1:1"]
