@@ -19,6 +19,7 @@ from fastapi import FastAPI
 from sqlalchemy import URL
 
 from app.api import (
+    about,
     bases,
     chat,
     conversations,
@@ -29,10 +30,13 @@ from app.api import (
     facts,
     openai_compat,
     ops,
+    overview,
     page,
+    passages,
     proposals,
     refusals,
 )
+from app.api.doctor import Doctor, ModelCheck
 from app.api.mcp_http import McpDoor
 from app.errors import AppError
 from app.knowledge.backfill import Backfill
@@ -42,13 +46,16 @@ from app.knowledge.facts_import import facts_files, import_file
 from app.knowledge.ingest import Ingest, IngestLimits
 from app.knowledge.jobs import ExtractionJobs, JobLimits
 from app.knowledge.nearest import Nearest
+from app.live.log import LiveLog
 from app.live.memory import MemoryLog
+from app.live.redis_streams import RedisLog
 from app.llm.capabilities import Capabilities
 from app.llm.embeddings import EmbeddingConfig, Embeddings
 from app.llm.extraction import ChatExtractor
 from app.llm.extractive import Extractive
 from app.llm.model import Model
 from app.llm.openai_chat import EndpointConfig, OpenAIChat
+from app.metrics import Metrics
 from app.settings import PREFIX, Settings
 from app.store import bases as stored_bases
 from app.store.engine import Database, StoreUnavailable
@@ -81,14 +88,15 @@ class Application(FastAPI):
         self.settings = settings
         self.load = load
         self.replica = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
-        self.database = Database(database_url)
-        self.live = MemoryLog()
+        self.database = Database(database_url, pooler=settings.database_pooler)
+        self.live = build_live_log(settings, self.replica)
         self.model = build_model(settings)
         self.ingest = Ingest(self.database, IngestLimits(max_bytes=settings.max_upload_bytes))
         self.vectors = build_vectors(settings, self.database)
         nearest = self.vectors.nearest if self.vectors is not None else None
         self.extraction = build_extraction(settings, self.database, database_url, self.model)
         self.registry = registry.load(settings.tools)
+        self.metrics = Metrics()
         parts = TurnParts(
             self.database,
             self.model,
@@ -102,6 +110,8 @@ class Application(FastAPI):
             nearest=nearest,
             answer_max_chars=settings.answer_max_chars,
             show_reasoning=settings.show_reasoning,
+            save_timeout_s=settings.save_timeout_s,
+            metrics=self.metrics,
         )
         self.supervisor = Supervisor(parts, self.live, replica=self.replica)
         self.mcp = McpDoor(
@@ -110,7 +120,16 @@ class Application(FastAPI):
             allowed_hosts=(settings.host, *settings.allowed_hosts),
             draining=lambda: self.supervisor.draining,
         )
+        self._watch()
         self._route()
+
+    def _watch(self) -> None:
+        """What is in use now, read at each scrape."""
+        watch, pool = self.metrics.watch, self.database
+        watch("running_turns", "Turns that this process runs", lambda: self.supervisor.running_turns)
+        watch("attached_readers", "Streams that are read here", lambda: self.live.attached_readers)
+        watch("pool_connections_used", "Database connections that are out", lambda: pool.connections_used)
+        watch("pool_connections", "Database connections that may be out", lambda: pool.size)
 
     def _route(self) -> None:
         settings, description = self.settings, describe_model(self.settings)
@@ -124,19 +143,21 @@ class Application(FastAPI):
         )
         self.include_router(bases.router(self.database))
         self.include_router(documents.router(self.database, self.ingest))
-        for graph in (entities, facts, proposals, embeddings):
-            self.include_router(graph.router(self.database))
+        for reading in (passages, entities, facts, overview, proposals, embeddings):
+            self.include_router(reading.router(self.database))
         self.include_router(extraction.router(self.database, self.extraction))
         self.include_router(openai_compat.router(self.model.name, description))
         self.router.routes.append(self.mcp.route)
-        self.include_router(ops.router(self.ready))
+        doctor = Doctor(self.database, self.registry, model_check(settings))
+        self.include_router(about.router(describe(settings, self.model.name), self.registry, doctor))
+        self.include_router(ops.router(self.ready, self.metrics))
         self.include_router(page.router(self.model.name, description, f"http://{settings.host}:{settings.port}/"))
 
     async def ready(self) -> str | None:
         """What keeps this process from taking questions; None when nothing does."""
         if self.supervisor.draining:
             return "shutting down"
-        workers = [self.supervisor.healthy, self.ingest.healthy, self.extraction.healthy]
+        workers = [self.supervisor.healthy, self.live.healthy, self.ingest.healthy, self.extraction.healthy]
         if self.vectors is not None:
             workers.append(self.vectors.backfill.healthy)
         if not all(workers):
@@ -165,6 +186,7 @@ async def _lifespan(app: FastAPI) -> AsyncGenerator[None, None]:
             app.extraction.running(),
             app.vectors.backfill.running() if app.vectors is not None else nullcontext(),
             app.mcp.running(),
+            app.live.running(),
             app.supervisor.active(drain_s=app.settings.drain_s),
         ):
             loading = asyncio.create_task(_load(app), name="load documents")
@@ -201,6 +223,13 @@ async def _load(app: Application) -> None:
                 "facts_loaded", path=str(path), added=report.added, known=report.known, failed=report.failed_count
             )
     _log.info("documents_loaded", paths=[str(p) for p in app.load])
+
+
+def build_live_log(settings: Settings, replica: str) -> LiveLog:
+    """The log that carries frames between processes, where a Redis is configured; else this process's own."""
+    if settings.redis_url is None:
+        return MemoryLog()
+    return RedisLog(settings.redis_url.get_secret_value(), replica)
 
 
 def build_model(settings: Settings) -> Model:
@@ -249,7 +278,7 @@ def build_extraction(settings: Settings, database: Database, url: str | URL, mod
         refusal = f"The offline model can't extract facts; set {PREFIX}LLM_BASE_URL and {PREFIX}LLM_MODEL."
     return ExtractionJobs(
         database,
-        conninfo(url),
+        conninfo(url, pooler=database.pooler),
         ChatExtractor(model) if refusal is None else None,
         refusal=refusal or "",
         limits=JobLimits(retry_base_s=settings.llm_retry_base_s),
@@ -268,6 +297,42 @@ def describe_model(settings: Settings) -> str:
     if settings.llm_base_url is None:
         return OFFLINE
     return unconfigured(settings) or f"{settings.llm_model} at an OpenAI-compatible endpoint."
+
+
+def model_check(settings: Settings) -> ModelCheck:
+    """How the doctor examines the model."""
+    return ModelCheck(
+        make=None if settings.llm_base_url is None else lambda: build_model(settings),
+        note=OFFLINE,
+        unusable=unconfigured(settings),
+        keyed=settings.llm_api_key is not None,
+    )
+
+
+def describe(settings: Settings, model: str) -> about.Shown:
+    """What the settings page shows; of an address only its host."""
+    host = None if settings.llm_base_url is None else EndpointConfig(settings.llm_base_url, model).host
+    return about.Shown(
+        version=version("turnstream"),
+        prompt_version=prompts.PROMPT_VERSION,
+        model=about.AnsweringModel(
+            name=model,
+            description=describe_model(settings),
+            endpoint=host,
+            keyed=settings.llm_api_key is not None,
+            extracts=host is not None and unconfigured(settings) is None,
+        ),
+        embedding_model=settings.embedding_model,
+        database="embedded" if settings.database_url is None else "configured",
+        live_log="memory" if settings.redis_url is None else "redis",
+        auth=settings.auth,
+        limits=about.ShownLimits(
+            max_rounds=settings.max_rounds,
+            message_max_chars=settings.message_max_chars,
+            answer_max_chars=settings.answer_max_chars,
+            max_upload_bytes=settings.max_upload_bytes,
+        ),
+    )
 
 
 def create_app(settings: Settings, database_url: str | URL, *, load: tuple[Path, ...] = ()) -> Application:

@@ -4,6 +4,7 @@ uvicorn waits for open responses before it runs the lifespan's shutdown, and an 
 itself; so the server tells the application that it is going down before it waits (case S07).
 """
 
+import asyncio
 import logging
 import signal
 import socket
@@ -18,24 +19,40 @@ import structlog
 import uvicorn
 from sqlalchemy import URL, make_url
 
-from app.main import Application, create_app
+from app.errors import StartError
+from app.live.log import LogUnavailable
+from app.main import Application, build_live_log, create_app
 from app.settings import Settings
 from app.store import migrate
 
 REQUESTS_END_S = 5
 """How long requests that aren't streams may still take at shutdown."""
 
+LOOK_AWAY_S = 1.0
+"""Where there are other replicas, how long at least a load balancer is told that this one goes down."""
+
 
 class Server(uvicorn.Server):
-    """uvicorn, told to end the streams first."""
+    """uvicorn, told to end the streams first and to let turns finish while it still says that it is going down."""
 
     def __init__(self, config: uvicorn.Config, app: Application) -> None:
         super().__init__(config)
         self._app = app
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """The listener stays open while turns finish: a load balancer sees readyz and the refusals, and looks away."""
+        self._loop = asyncio.get_running_loop()
         self._app.begin_shutdown()
+        looked_away = asyncio.sleep(LOOK_AWAY_S if self._app.settings.redis_url is not None else 0)
+        await asyncio.gather(self._app.supervisor.drain(self._app.settings.drain_s), looked_away)
         await super().shutdown(sockets)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """A second signal ends the drain: what runs is handed over at once."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._app.supervisor.hurry)  # this is a signal handler
+        super().handle_exit(sig, frame)
 
 
 @contextmanager
@@ -58,6 +75,20 @@ def database_address(settings: Settings) -> Generator[URL, None, None]:
         postgres.stop()
 
 
+async def check_live_log(settings: Settings) -> None:
+    """Have a configured live log answer once, before anything is started.
+
+    Raises:
+        StartError: it doesn't.
+    """
+    live = build_live_log(settings, "start")
+    try:
+        async with live.running():
+            pass
+    except LogUnavailable as error:
+        raise StartError(error.message) from error
+
+
 def run(settings: Settings, *, load: tuple[Path, ...] = ()) -> None:
     """Serve until a signal ends it; the embedded server is then stopped too, unless another process uses it.
 
@@ -66,6 +97,7 @@ def run(settings: Settings, *, load: tuple[Path, ...] = ()) -> None:
     """
     configure_logging(settings.log_level)
     on_signals(exit_orderly)
+    asyncio.run(check_live_log(settings))
     with database_address(settings) as url:
         app = create_app(settings, url, load=load)
         config = uvicorn.Config(
@@ -105,7 +137,9 @@ def configure_logging(level: str) -> None:
     Never message text, never secrets.
     """
     terminal = sys.stderr.isatty()
-    renderer = structlog.dev.ConsoleRenderer() if terminal else structlog.processors.JSONRenderer()
+    # tracebacks without locals: those hold messages and keys, and drawing them holds the loop for seconds
+    plain = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+    renderer = plain if terminal else structlog.processors.JSONRenderer()
     number = logging.getLevelNamesMapping()[level.upper()]
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
@@ -113,7 +147,8 @@ def configure_logging(level: str) -> None:
         structlog.processors.TimeStamper(fmt="iso"),
     ]
     if not terminal:
-        shared.append(structlog.processors.dict_tracebacks)
+        transformer = structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
+        shared.append(structlog.processors.ExceptionRenderer(transformer))
     structlog.configure(
         processors=[*shared, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(number),

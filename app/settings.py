@@ -30,6 +30,9 @@ class Settings(BaseSettings):
     database_url: SecretStr | None = Field(
         None, description="A Postgres to use; unset: an embedded one under DATA_DIR."
     )
+    database_pooler: bool = Field(
+        default=False, description="DATABASE_URL leads to a proxy that pools transactions, such as pgbouncer."
+    )
     data_dir: Path = Field(
         default_factory=lambda: platformdirs.user_data_path("turnstream", appauthor=False),
         description="Where the embedded Postgres keeps its data.",
@@ -71,7 +74,8 @@ class Settings(BaseSettings):
     answer_max_chars: int = Field(400_000, ge=1_000, description="The longest answer that is published.")
     message_max_chars: int = Field(32_000, ge=1, description="The longest question that is taken.")
     max_upload_bytes: int = Field(50 * 1024 * 1024, ge=1, description="The largest file that is taken.")
-    drain_s: float = Field(8, ge=0, description="At shutdown, how long running turns may take to finish.")
+    save_timeout_s: float = Field(10, gt=0, description="How long storing an answer is tried.")
+    drain_s: float = Field(30, ge=0, description="At shutdown, how long running turns may take to finish.")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="What is logged.")
 
     @field_validator("llm_base_url", "embedding_base_url")
@@ -93,6 +97,13 @@ class Settings(BaseSettings):
             raise ValueError("a postgresql:// address")
         return value
 
+    @field_validator("redis_url")
+    @classmethod
+    def _a_redis_address(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None and not value.get_secret_value().startswith(("redis://", "rediss://", "unix://")):
+            raise ValueError("a redis://, rediss:// or unix:// address")
+        return value
+
     @model_validator(mode="after")
     def _together(self) -> Self:
         if self.auth == "none" and not self.open_network and not is_loopback(self.host):
@@ -102,8 +113,6 @@ class Settings(BaseSettings):
             )
         if self.auth != "none":
             raise ValueError(f"{PREFIX}AUTH: {self.auth!r} is not built yet; allowed in this version is none")
-        if self.redis_url is not None:
-            raise ValueError(f"{PREFIX}REDIS_URL: the live log on Redis is not built yet; allowed is leaving it unset")
         if self.llm_model is not None and self.llm_base_url is None:
             raise ValueError(
                 f"{PREFIX}LLM_BASE_URL: not given, though {PREFIX}LLM_MODEL is {self.llm_model!r}; "

@@ -4,10 +4,20 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager
 
 import pytest
+import structlog
 from sqlalchemy import URL
 
 from app.store.engine import Database
 from tests.harness.postgres import PostgresServer, running_postgres
+
+# drawn with all its locals, as structlog does by default, one traceback holds the loop for seconds
+structlog.configure(
+    processors=[
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback),
+    ]
+)
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Annotated
 from uuid import UUID
 
-import msgspec
 from fastapi import APIRouter, Depends
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
@@ -18,16 +17,13 @@ from app.api.refusals import RESPONSES
 from app.api.sse import FrameStream
 from app.errors import AppError, RefusalCode, TurnErrorCode
 from app.knowledge.moments import parse_as_of
-from app.live.frames import Done, Failed, Snapshot, Source, Step, TurnUsage
-from app.live.log import LiveLog, Reader
+from app.live.log import LiveLog, Position, Reader
 from app.live.replay import Replay
-from app.store import conversations
-from app.store.conversations import FinishedTurn
 from app.store.engine import Database
 from app.store.ids import new_id
 from app.store.turns import AdmittedTurn, KnownRequest, NewTurn
 from app.text import clean, cut
-from app.turn.outcome import Broke, failed_frame
+from app.turn import replay
 from app.turn.supervisor import Supervisor
 
 TITLE_CHARS = 80
@@ -120,31 +116,16 @@ def _new_turn(body: ChatRequest, who: Principal, config: ChatConfig) -> NewTurn:
     )
 
 
-async def _reader(started: AdmittedTurn | KnownRequest, live: LiveLog, database: Database, who: Principal) -> Reader:
+async def _reader(
+    started: AdmittedTurn | KnownRequest, live: LiveLog, database: Database, who: Principal
+) -> Reader | None:
     """A reader from the turn's first frame; for a repeated request whose log is gone, from what was stored."""
-    reader = await live.attach_turn(started.turn_id, 0)
-    if reader is not None:
-        return reader
-    finished = await conversations.finished_turn(database, who.owner, started.turn_id)
-    if finished is None:
-        message = "That request's turn is still running in another process; attach to its conversation there."
-        raise AppError(TurnErrorCode.ANSWER_RUNNING, message)
-    return stored_turn(started.turn_id, finished)
-
-
-def stored_turn(turn_id: str, finished: FinishedTurn) -> Replay:
-    """The stored answer as frames."""
-    answer = finished.answer
-    snapshot = Snapshot(
-        turn_id,
-        answer.content,
-        msgspec.convert(answer.steps, tuple[Step, ...]),
-        msgspec.convert(answer.sources, tuple[Source, ...]),
-    )
-    terminal: Done | Failed
-    if answer.error_code is not None:
-        terminal = failed_frame(Broke(TurnErrorCode(answer.error_code), answer.error_message or ""))
-    else:
-        usage = msgspec.convert(answer.usage or {}, TurnUsage)
-        terminal = Done(answer.id, answer.stopped, answer.evidence or "none", tuple(answer.cited), usage)
-    return Replay(snapshot, terminal, finished.last_seq)
+    turn_id, beginning = started.turn_id, Position(started.turn_id, 0)
+    if isinstance(started, KnownRequest):
+        reader = await live.attach(turn_id, beginning, running=False)
+        if reader is not None:
+            return reader
+        stored = await replay.stored_turn(database, who.owner, turn_id)
+        if stored is not None:
+            return Replay(stored)
+    return await live.attach(turn_id, beginning, running=True)

@@ -12,11 +12,13 @@ from app.api.principal import Principal
 from app.api.refusals import RESPONSES
 from app.api.sse import FrameStream
 from app.errors import AppError, RefusalCode
-from app.live.log import LiveLog, Position
+from app.live.log import LiveLog, Position, Reader
+from app.live.replay import Replay
 from app.store import conversations
 from app.store.conversations import ConversationRecord, MessageRecord
 from app.store.engine import Database
 from app.text import clean
+from app.turn import replay
 from app.turn.supervisor import Supervisor
 
 Who = Annotated[Principal, Depends(principal.current)]
@@ -137,10 +139,13 @@ def router(supervisor: Supervisor, live: LiveLog, database: Database, *, heartbe
     @routes.get("/{conversation_id}/live", status_code=200, response_class=FrameStream)
     async def attach(
         found: Annotated[ConversationRecord, Depends(owned)],
+        who: Who,
         last_event_id: Annotated[str | None, Header(max_length=200)] = None,
     ) -> FrameStream:
         """Attach to the running turn: on from `Last-Event-ID` where it is still in the log, else a snapshot."""
-        reader = await live.attach(found.id, Position.parse(last_event_id))
+        if supervisor.draining:
+            raise AppError(RefusalCode.DRAINING, "The server is shutting down; attach elsewhere.", retry_after_s=1)
+        reader = await _reader(live, database, found.id, who, Position.parse(last_event_id))
         return FrameStream(reader, heartbeat_s=heartbeat_s)
 
     @routes.post("/{conversation_id}/stop", status_code=202)
@@ -151,6 +156,24 @@ def router(supervisor: Supervisor, live: LiveLog, database: Database, *, heartbe
         return Stopping(turn_id=turn_id)
 
     return routes
+
+
+async def _reader(
+    live: LiveLog, database: Database, conversation_id: str, who: Principal, after: Position | None
+) -> Reader | None:
+    """A reader of the conversation's running or last turn; None when it has nothing that the tab hasn't seen.
+
+    A tab that was following a turn whose log is gone is given its stored end.
+    """
+    latest = await conversations.latest_turn(database, conversation_id)
+    if latest is None:
+        return None
+    reader = await live.attach(latest.turn_id, after, running=latest.running)
+    if reader is None and after is not None and after.turn_id == latest.turn_id:
+        stored = await replay.stored_turn(database, who.owner, latest.turn_id)
+        if stored is not None and after.seq < stored.last_seq:
+            return Replay(stored)
+    return reader
 
 
 def _detail(found: ConversationRecord, stored: list[MessageRecord], running: str | None) -> ConversationDetail:

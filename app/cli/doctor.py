@@ -5,10 +5,11 @@ import asyncio
 from rich.console import Console
 from rich.table import Table
 
+from app.api.doctor import model_findings, tool_findings
 from app.cli.report import report
 from app.errors import StartError
-from app.llm.probe import Finding, probe
-from app.main import OFFLINE, build_model, unconfigured
+from app.llm.probe import Finding
+from app.main import model_check
 from app.serve import configure_logging, database_address
 from app.settings import PREFIX, Settings, read
 from app.store import migrate
@@ -22,7 +23,8 @@ def run() -> int:
     with report():
         settings = read()
     configure_logging("error")
-    findings = [*_database(settings), *_tools(settings), *asyncio.run(_model(settings))]
+    model = asyncio.run(model_findings(model_check(settings)))
+    findings = [*_database(settings), *tool_findings(registry.load(settings.tools)), *model]
     _print(findings)
     return 1 if any(finding.verdict != "ok" for finding in findings) else 0
 
@@ -36,28 +38,6 @@ def _database(settings: Settings) -> list[Finding]:
         hint = f"Check {PREFIX}DATABASE_URL, or leave it unset for the embedded server."
         return [Finding("database", "failed", str(error), hint)]
     return [Finding("database", "ok", where), Finding("migrations", "ok", f"at revision {revision}")]
-
-
-def _tools(settings: Settings) -> list[Finding]:
-    loaded = registry.load(settings.tools)
-    hint = f"Check {PREFIX}TOOLS and the package that ships the tool."
-    faults = [Finding(f"tool {fault.name}", "failed", fault.reason, hint) for fault in loaded.errors]
-    return [Finding("tools", "ok", ", ".join(loaded.names())), *faults]
-
-
-async def _model(settings: Settings) -> list[Finding]:
-    if settings.llm_base_url is None:
-        return [Finding("model", "ok", OFFLINE)]
-    missing = unconfigured(settings)
-    if missing is not None:
-        return [Finding("model", "failed", missing, f"Set {PREFIX}LLM_MODEL.")]
-    model = build_model(settings)
-    try:
-        found = await probe(model)
-    finally:
-        await model.aclose()
-    key = "with the key ***" if settings.llm_api_key is not None else "without a key"
-    return [Finding("model", "ok", f"{model.origin}, {key}"), *found]
 
 
 def _print(findings: list[Finding]) -> None:

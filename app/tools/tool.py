@@ -5,7 +5,7 @@ sources only through `ToolContext.citations`, and gets everything that isn't an 
 time, question) from its context, never from the model. Source: DESIGN section 7, seeds 000 and 002.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Generic, Literal, TypeVar
 
@@ -55,9 +55,10 @@ class Citations:
     Held by the turn; tools that number run one at a time, so numbers follow the order of calls.
     """
 
-    def __init__(self) -> None:
-        self._numbers: dict[tuple[str, str], int] = {}
-        self._sources: list[NumberedSource] = []
+    def __init__(self, numbered: Iterable[NumberedSource] = ()) -> None:
+        """`numbered` are the sources of a turn that is gone on with, in order of their numbers."""
+        self._sources: list[NumberedSource] = list(numbered)
+        self._numbers: dict[tuple[str, str], int] = {(s.kind, s.id): s.n for s in self._sources}
 
     def cite(self, source: Source, *, quote: str = "") -> int:
         """The source's number, registering it as the next one where it is new.

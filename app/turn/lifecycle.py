@@ -7,6 +7,7 @@ for. Called by the supervisor, which owns the task. Source: DESIGN section 5.
 
 import asyncio
 import random
+import time
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -20,20 +21,25 @@ from app.live.frames import Conversation, Done, Failed
 from app.live.log import Writer
 from app.llm.model import Model
 from app.llm.shape import from_stored, to_stored
+from app.metrics import Metrics, TurnEnd
 from app.store import conversations, turns
 from app.store.conversations import PastMessage
 from app.store.engine import Database, StoreUnavailable
 from app.store.ids import new_id
-from app.store.turns import AdmittedTurn, Answer
+from app.store.turns import AdmittedTurn, Answer, Saved
 from app.tools.registry import Registry
 from app.tools.tool import Citations, Entity, NumberedSource, ToolContext
 from app.turn import prompts, runner
 from app.turn.answer import carried, valid_citations, verdict
+from app.turn.checkpoint import Kept
 from app.turn.context import HISTORY_CHARS, HISTORY_MESSAGES, PastTurn, Prompt, complete_exchange, window
 from app.turn.outcome import NOT_SAVED, Answered, Broke, Outcome, Stopped, failed_frame, status_of
-from app.turn.policy import Limits, Policy
+from app.turn.policy import Ledger, Limits, Mode, Policy
 from app.turn.publish import AnswerTooLong, Publisher
 from app.turn.toolbox import Toolbox
+
+SAVE_AGAIN_S = 0.25
+"""The wait before a save is tried again."""
 
 _log = structlog.get_logger(__name__)
 
@@ -50,20 +56,36 @@ class TurnParts:
     answer_max_chars: int = 400_000
     show_reasoning: bool = False
     save_timeout_s: float = 10.0
+    metrics: Metrics = field(default_factory=Metrics)
+
+
+class GivenUp(Exception):
+    """This process doesn't go on with the turn: it hands it over, or another process has it already."""
+
+
+Reason = Literal["stop", "hand_over", "lost"]
+"""Why a turn's task is cancelled: somebody stopped it, the process ends, another process has the turn."""
 
 
 @dataclass(slots=True)
 class Running:
     """A turn in flight, shared by its task and the supervisor.
 
-    The task alone writes `begun` and `saving`; the supervisor alone writes `reason`, and cancels the task only between
-    the two: a task that hasn't begun would be ended without its last words, one that saves completes.
+    The task alone writes `begun`, `saving` and `kept`; the supervisor alone writes `reason`, and cancels the task only
+    between the first two: a task that hasn't begun would be ended without its last words, one that saves completes.
     """
 
     turn: AdmittedTurn
     publisher: Publisher
     toolbox: Toolbox
-    reason: Literal["stop", "drain"] | None = None
+    kept: Kept
+    """What another process could go on from; of a turn that was taken over, from the start what it began with."""
+    outcome: Outcome | None = None
+    """How a turn that was taken over ends at once, without another request."""
+    reason: Reason | None = None
+    ledger: Ledger = field(default_factory=Ledger)
+    """What the policy has granted so far."""
+    prepared_at: float = field(default_factory=time.perf_counter)
     begun: bool = False
     saving: bool = False
     round_ended: asyncio.Event = field(default_factory=asyncio.Event)
@@ -77,40 +99,51 @@ class Conclusion:
     frame: Done | Failed
 
 
-def prepare(parts: TurnParts, turn: AdmittedTurn, writer: Writer, round_ended: asyncio.Event) -> Running:
-    """Everything a turn needs, and its first frame: published before anything is awaited."""
+def prepare(parts: TurnParts, turn: AdmittedTurn, writer: Writer, kept: Kept, round_ended: asyncio.Event) -> Running:
+    """Everything a turn needs, and its first frame: published before anything is awaited.
+
+    `kept` is what an earlier owner had; a turn none of whose frames is known begins as if it were new.
+    """
+    draft = kept.draft
     context = ToolContext(
         parts.database,
         turn.base_id,
         turn.question,
-        Citations(),
+        Citations(draft.sources),
         as_of=turn.as_of,
         may_write=True,  # until principals differ (AUTH=none), whoever may ask may write
         owner=turn.owner,
         turn_id=turn.turn_id,
         nearest=parts.nearest,
     )
-    toolbox = Toolbox(parts.registry, context)
+    toolbox = Toolbox(parts.registry, context, resolved=draft.resolved, skipped=kept.skipped)
     publisher = Publisher(
         writer,
         gathered=lambda: toolbox.sources,
         resolved=lambda: toolbox.resolved,
         max_chars=parts.answer_max_chars,
         show_reasoning=parts.show_reasoning,
+        draft=draft,
     )
-    publisher.begin(Conversation(turn.conversation_id, turn.turn_id, turn.question_id, turn.title))
-    return Running(turn, publisher, toolbox, round_ended=round_ended)
+    if writer.next_seq > 1:
+        publisher.go_on(turn.turn_id)
+    else:
+        publisher.begin(Conversation(turn.conversation_id, turn.turn_id, turn.question_id, turn.title))
+    return Running(turn, publisher, toolbox, kept, round_ended=round_ended)
 
 
 async def run_turn(parts: TurnParts, running: Running) -> Conclusion:
-    """Answer the question; gives how it ended. Cancelling it ends it early.
+    """Answer the question; gives how it ended. Stopping it ends it early.
 
     Raises:
+        GivenUp: it isn't this process's any more.
         asyncio.CancelledError: only when the supervisor gave no reason for the cancellation.
     """
     running.begun = True
     if running.reason is not None:
         return conclude(parts, running, _cancelled(running.reason), ())
+    if running.outcome is not None:
+        return conclude(parts, running, running.outcome, ())
     previous: tuple[NumberedSource, ...] = ()
     try:
         past: list[PastMessage] = []
@@ -139,13 +172,16 @@ async def _work(parts: TurnParts, running: Running, past: list[PastMessage]) -> 
         window(past_turns(past), HISTORY_CHARS),
         known_entities(past),
     )
+    kept, publisher = running.kept, running.publisher
     # the backoff's jitter is no secret
-    policy = Policy(prompt, running.toolbox, parts.limits, jitter=random.random)
-    publisher = running.publisher
-    async with aclosing(runner.run(parts.model, running.toolbox, policy)) as events:
+    policy = Policy(prompt, running.toolbox, parts.limits, jitter=random.random, ledger=kept.ledger)
+    running.ledger = policy.ledger
+    async with aclosing(runner.run(parts.model, running.toolbox, policy, kept.draft.exchange)) as events:
         async for event in events:
             publisher.take(event)
-            if isinstance(event, runner.RoundEnded):
+            if isinstance(event, runner.CallEnded):
+                running.kept = Kept(publisher.draft(), policy.ledger.copy(), running.toolbox.skipped)
+            elif isinstance(event, runner.RoundEnded):
                 running.round_ended.set()
     if publisher.outcome is None:
         raise RuntimeError("a run ended without saying how")
@@ -159,10 +195,10 @@ def _forgive_cancellation() -> None:
         task.uncancel()
 
 
-def _cancelled(reason: Literal["stop", "drain"]) -> Outcome:
+def _cancelled(reason: Reason) -> Outcome:
     if reason == "stop":
         return Stopped()
-    return Broke(TurnErrorCode.TURN_INTERRUPTED, "The server was shut down before the answer was complete.")
+    raise GivenUp
 
 
 def conclude(parts: TurnParts, running: Running, outcome: Outcome, previous: tuple[NumberedSource, ...]) -> Conclusion:
@@ -183,6 +219,8 @@ def conclude(parts: TurnParts, running: Running, outcome: Outcome, previous: tup
     answer_id = new_id()
     answer = Answer(
         turn_id=running.turn.turn_id,
+        replica=running.turn.replica,
+        attempt=running.turn.attempt,
         answer_id=answer_id,
         status=status_of(outcome),
         content=draft.content,
@@ -208,17 +246,40 @@ def _gathered_nothing(parts: TurnParts, publisher: Publisher) -> bool:
     )
 
 
-async def save(parts: TurnParts, answer: Answer) -> bool:
-    """Store the answer; False when that could not be done, for whatever reason, within the time for it."""
+def summary(parts: TurnParts, running: Running, answer: Answer) -> TurnEnd:
+    """What is counted of a stored turn."""
+    publisher, ledger = running.publisher, running.ledger
+    usage = publisher.usage(truncated=False)
+    first = publisher.first_text_at
+    return TurnEnd(
+        outcome=answer.error_code or answer.status,
+        evidence=answer.evidence or "none",
+        base=running.turn.base,
+        model=parts.model.name,
+        seconds=time.perf_counter() - running.prepared_at,
+        first_text_s=None if first is None else first - running.prepared_at,
+        prompt_tokens=usage.prompt_tokens or 0,
+        completion_tokens=usage.completion_tokens or 0,
+        requests=usage.requests,
+        retries=ledger.retries,
+        turned_back=ledger.turned_back,
+        fell_back=ledger.mode is Mode.ONE_SHOT,
+    )
+
+
+async def save(parts: TurnParts, answer: Answer) -> Saved | None:
+    """Store the answer, trying again while the database is away; None when it could not be within the time for it."""
     try:
         async with asyncio.timeout(parts.save_timeout_s):
-            saved = await turns.save(parts.database, answer)
-    except (StoreUnavailable, TimeoutError) as error:
-        _log.error("answer_not_saved", turn_id=answer.turn_id, exc_info=error)
-        return False
-    if not saved:
-        _log.error("answer_not_saved", turn_id=answer.turn_id, reason="the turn was no longer running")
-    return saved
+            while True:
+                try:
+                    return await turns.save(parts.database, answer)
+                except StoreUnavailable as error:
+                    _log.warning("save_failed", turn_id=answer.turn_id, exc_info=error)
+                    await asyncio.sleep(SAVE_AGAIN_S)
+    except TimeoutError:
+        _log.error("answer_not_saved", turn_id=answer.turn_id)
+        return None
 
 
 def unsaved(answer: Answer) -> Answer:

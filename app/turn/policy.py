@@ -6,8 +6,8 @@ DESIGN section 6, decision 0002, seeds 001 and 003.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from enum import Enum, auto
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Protocol
 
 from app.errors import TurnErrorCode
@@ -65,14 +65,14 @@ class Evidence(Catalogue, Protocol):
     def resolved(self) -> tuple[Entity, ...]: ...
 
 
-class Mode(Enum):
-    """How the turn is being answered."""
+class Mode(StrEnum):
+    """How the turn is being answered. The values are stored with a running turn."""
 
-    GATHERING = auto()
+    GATHERING = "gathering"
     """Requests carry tools."""
-    ORDERED = auto()
+    ORDERED = "ordered"
     """The budget is spent: one fresh answer request, judged before anything of it is shown."""
-    ONE_SHOT = auto()
+    ONE_SHOT = "one_shot"
     """The loop can't be had from this endpoint: the answer request after one retrieval, streamed as it comes."""
 
 
@@ -91,21 +91,37 @@ class Ledger:
     tools_accepted: bool = False
     avoid: frozenset[Feature] = frozenset()
     failures_in_a_row: int = 0
+    retries: int = 0
+    """Requests that failed and were made again."""
+    turned_back: int = 0
+    """Replies that were sent back to the model, or asked for again."""
     repeats_refused: int = 0
     repeat_refused_in: int | None = None
     past: list[Past] = field(default_factory=list[Past])
     observations: list[Observation] = field(default_factory=list[Observation])
 
+    def copy(self) -> "Ledger":
+        """As it stands now; what is granted later doesn't change the copy."""
+        return replace(self, past=list(self.past), observations=list(self.observations))
+
 
 class Policy:
-    """The hooks of one turn. Implements turn.hooks.Hooks."""
+    """The hooks of one turn. Implements turn.hooks.Hooks. `ledger` is what an earlier owner of the turn had granted."""
 
-    def __init__(self, prompt: Prompt, evidence: Evidence, limits: Limits, *, jitter: Callable[[], float]) -> None:
-        self._prompt = prompt
+    def __init__(
+        self,
+        prompt: Prompt,
+        evidence: Evidence,
+        limits: Limits,
+        *,
+        jitter: Callable[[], float],
+        ledger: Ledger | None = None,
+    ) -> None:
+        self._ledger = Ledger() if ledger is None else ledger.copy()
+        self._prompt = (prompt.halved() or prompt) if self._ledger.shrunk else prompt
         self._evidence = evidence
         self._limits = limits
         self._jitter = jitter
-        self._ledger = Ledger()
 
     @property
     def ledger(self) -> Ledger:
@@ -135,10 +151,15 @@ class Policy:
         )
 
     def model_turn_finished(self, view: TurnView) -> ModelTurnFinished:
+        self._ledger.failures_in_a_row = 0
+        gathering = self._ledger.mode is Mode.GATHERING
+        verdict = self._judge_round(view) if gathering else self._judge_answer(view)
+        self._ledger.turned_back += isinstance(verdict, AskAgain)
+        return verdict
+
+    def _judge_round(self, view: TurnView) -> ModelTurnFinished:
+        """A reply while tools are offered."""
         ledger = self._ledger
-        ledger.failures_in_a_row = 0
-        if ledger.mode is not Mode.GATHERING:
-            return self._judge_answer(view)
         ledger.rounds += 1
         ledger.tools_accepted = True
         if view.turn.tool_calls:
@@ -214,8 +235,12 @@ class Policy:
 
         Once a reader has seen text of it, no request is made again, whatever failed (case P06).
         """
-        ledger = self._ledger
-        failure = view.failure
+        way_on = self._way_on(view)
+        self._ledger.retries += isinstance(way_on, TryAgain)
+        return way_on
+
+    def _way_on(self, view: FailureView) -> RequestFailed:
+        ledger, failure = self._ledger, view.failure
         if view.shown:
             return _fail(failure)
         if isinstance(failure, ContextTooLong):

@@ -4,12 +4,13 @@ Holds what the turn amounts to so far (text, steps, sources, exchange), which is
 saved: the stored answer is the joined deltas because both are this object's text. Source: DESIGN section 5.
 """
 
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 
-from app.live.frames import Conversation, Delta, Frame, Source, Sources, Step, TurnUsage
+from app.live.frames import Conversation, Delta, Frame, Snapshot, Source, Sources, Step, TurnUsage
 from app.live.log import Writer
 from app.llm.model import Message, Usage
 from app.text import cut
@@ -43,17 +44,21 @@ class AnswerTooLong(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """The turn so far, for a checkpoint: text, frames' data, entities and the exchange with the model."""
+    """The turn so far: text, frames' data, entities, the exchange with the model, and what it cost."""
 
-    content: str
-    steps: tuple[Step, ...]
-    sources: tuple[Source, ...]
-    resolved: tuple[Entity, ...]
-    exchange: tuple[Message, ...]
+    content: str = ""
+    steps: tuple[Step, ...] = ()
+    sources: tuple[NumberedSource, ...] = ()
+    resolved: tuple[Entity, ...] = ()
+    exchange: tuple[Message, ...] = ()
+    usage: TurnUsage = field(default_factory=TurnUsage)
 
 
 class Publisher:
-    """Publishes one turn. `gathered` and `resolved` tell what the turn's tools have brought so far."""
+    """Publishes one turn. `gathered` and `resolved` tell what the turn's tools have brought so far.
+
+    `draft` is what an earlier owner of the turn had published and this one goes on from.
+    """
 
     def __init__(
         self,
@@ -63,25 +68,33 @@ class Publisher:
         resolved: Callable[[], Sequence[Entity]],
         max_chars: int,
         show_reasoning: bool = False,
+        draft: Draft | None = None,
     ) -> None:
         self._writer = writer
         self._gathered = gathered
         self._resolved = resolved
         self._max_chars = max_chars
         self._show_reasoning = show_reasoning
-        self._parts: list[str] = []
-        self._at = 0
-        self._chars = 0
+        before = draft or Draft()
+        self._parts: list[str] = [before.content]
+        self._at = units(before.content)
+        self._chars = len(before.content)
         self._separator = ""
-        self._steps: list[Step] = []
-        self._sources: tuple[NumberedSource, ...] = ()
-        self._exchange: list[Message] = []
-        self._usage = TurnUsage()
+        self._steps: list[Step] = list(before.steps)
+        self._sources: tuple[NumberedSource, ...] = before.sources
+        self._exchange: list[Message] = list(before.exchange)
+        self._usage = before.usage
+        self.first_text_at: float | None = None
+        """When this process published its first text, by time.perf_counter."""
         self.outcome: Outcome | None = None
         """How the run ended by itself; None while it runs, and when it was cancelled."""
 
     def begin(self, conversation: Conversation) -> None:
         self._writer.append(conversation)
+
+    def go_on(self, turn_id: str) -> None:
+        """Publish what stands of an earlier owner's work, in place of all that a reader had."""
+        self._writer.append(Snapshot(turn_id, self.content, self.steps, self.frame_sources))
 
     def take(self, event: RunEvent) -> None:
         """Publish what the event means to a reader.
@@ -114,6 +127,8 @@ class Publisher:
             self._separator = ""
         if self._chars + len(text) > self._max_chars:
             raise AnswerTooLong
+        if self.first_text_at is None:
+            self.first_text_at = time.perf_counter()
         self._writer.append(Delta(self._at, text))
         self._parts.append(text)
         self._chars += len(text)
@@ -121,7 +136,7 @@ class Publisher:
 
     def _gap(self) -> str:
         """What is missing to a paragraph break after the text so far."""
-        if not self._parts:
+        if not self._chars:
             return ""
         last = "".join(self._parts[-len(PARAGRAPH) :])
         return PARAGRAPH[min(len(last) - len(last.rstrip("\n")), len(PARAGRAPH)) :]
@@ -175,7 +190,7 @@ class Publisher:
         """The text published so far, joined."""
         if len(self._parts) > 1:
             self._parts = ["".join(self._parts)]
-        return self._parts[0] if self._parts else ""
+        return self._parts[0]
 
     @property
     def chars(self) -> int:
@@ -199,7 +214,8 @@ class Publisher:
 
     def draft(self) -> Draft:
         """All of it as it stands."""
-        return Draft(self.content, self.steps, self.frame_sources, tuple(self._resolved()), tuple(self._exchange))
+        resolved, exchange = tuple(self._resolved()), tuple(self._exchange)
+        return Draft(self.content, self.steps, self._sources, resolved, exchange, usage=self._usage)
 
     def end(self, frame: Frame) -> None:
         """Publish the terminal frame."""

@@ -7,7 +7,7 @@ closing the generator closes the provider's connection at once (case S04). Sourc
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import assert_never
@@ -125,9 +125,14 @@ class _Reply:
     action: Action | None = None
 
 
-async def run(model: Model, tools: Tools, hooks: Hooks) -> AsyncGenerator[RunEvent, None]:
-    """Run one turn to its end; the last event is Ended. The caller closes the generator (aclosing)."""
-    exchange: list[Message] = []
+async def run(
+    model: Model, tools: Tools, hooks: Hooks, gathered: Sequence[Message] = ()
+) -> AsyncGenerator[RunEvent, None]:
+    """Run one turn to its end; the last event is Ended. The caller closes the generator (aclosing).
+
+    `gathered` is the exchange of a run that was cut off, which this one goes on from: whole calls with their results.
+    """
+    exchange: list[Message] = list(gathered)
     while True:
         decided = hooks.before_request(RunView(tuple(exchange)))
         if isinstance(decided, Gather):

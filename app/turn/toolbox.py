@@ -14,16 +14,21 @@ from app.turn.hooks import CallOutcome
 
 
 class Toolbox:
-    """The tools as one turn sees them, and what they have brought so far."""
+    """The tools as one turn sees them, and what they have brought so far.
 
-    def __init__(self, registry: Registry, context: ToolContext) -> None:
+    `resolved` and `skipped` are what they had brought an earlier owner of the turn; its sources are in the context.
+    """
+
+    def __init__(
+        self, registry: Registry, context: ToolContext, *, resolved: Sequence[Entity] = (), skipped: bool = False
+    ) -> None:
         self._registry = registry
         self._context = context
-        self._resolved: dict[str, Entity] = {}
+        self._resolved: dict[str, Entity] = {entity.id: entity for entity in resolved}
         offered = registry.chat_tools(may_write=context.may_write)
         self._specs = tuple(ToolSpec(t.name, t.description, t.parameters) for t in offered)
         self._names = tuple(spec.name for spec in self._specs)
-        self.skipped = False
+        self.skipped = skipped
         """Whether the terminal that says no evidence is needed has run."""
 
     def specs(self) -> tuple[ToolSpec, ...]:

@@ -133,9 +133,22 @@ async def test_a_late_tab_gets_the_terminal_frame_of_a_turn_that_just_ended(
 async def test_a_conversation_where_nothing_runs_is_idle(app: App, endpoint: ScriptedEndpoint) -> None:
     """The idle frame carries no id, and the stream ends."""
     turn = await app.ask(f"How many? {endpoint.script(SEARCH, text('Four [1].'))}")
-    app.parts.live._expire(app.parts.live._by_turn[turn.turn_id])  # pyright: ignore[reportPrivateUsage]
+    app.parts.live.abandon(turn.turn_id)
     idle = await app.attach(turn.conversation_id)
     assert idle.frames == [Frame("idle", {}, "")]
+    assert (await app.attach(turn.conversation_id, turn.frames[-1].id)).frames == idle.frames
+
+
+async def test_a_tab_whose_turn_ended_while_it_slept_is_given_the_stored_end(
+    app: App, endpoint: ScriptedEndpoint
+) -> None:
+    """The log is gone, but the tab names the turn that it was following and hasn't seen the end of."""
+    turn = await app.ask(f"How many? {endpoint.script(SEARCH, text('Four [1].'))}")
+    app.parts.live.abandon(turn.turn_id)
+    woken = await app.attach(turn.conversation_id, turn.frames[2].id)
+    assert woken.events == ["snapshot", "done"]
+    assert woken.frames[0].data["content"] == turn.answer
+    assert woken.frames[-1] == turn.frames[-1]
 
 
 async def test_attaching_to_what_is_not_there_is_404(app: App) -> None:
@@ -152,7 +165,7 @@ async def test_the_same_request_id_never_starts_a_second_turn(app: App, endpoint
         whole = await half.rest()
     assert (await again).frames == whole.frames
     assert (await app.ask("anything", request_id=request_id)).frames == whole.frames
-    app.parts.live._expire(app.parts.live._by_turn[whole.turn_id])  # pyright: ignore[reportPrivateUsage]
+    app.parts.live.abandon(whole.turn_id)
     async with app.stream("anything", request_id=request_id) as response:
         stored = Turn([frame async for frame in frames_of(response)])
     assert stored.events == ["snapshot", "done"]

@@ -7,6 +7,7 @@ from typing import Any, cast
 import pytest
 from sqlalchemy import URL
 
+from app.live.log import Position
 from app.live.memory import MemoryLog
 from app.llm.model import Feature, ModelEvent, ModelRequest, TextDelta
 from app.store import conversations
@@ -295,7 +296,7 @@ async def test_a_fault_of_ours_ends_one_turn_as_internal_and_frees_its_conversat
         admitted = await supervisor.start(new, retry=False)
         assert isinstance(admitted, AdmittedTurn)
         await supervisor.wait_for(admitted.turn_id)
-        reader = await live.attach_turn(admitted.turn_id, 0)
+        reader = await live.attach(admitted.turn_id, Position(admitted.turn_id, 0), running=False)
         assert reader is not None
         frames = StreamReader().feed(await reader.read(1) or b"")
         await supervisor.keep_house()

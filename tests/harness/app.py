@@ -176,7 +176,7 @@ class _TestServer(Server):
         yield
 
 
-def new_turn(question: str, *, replica: str) -> NewTurn:
+def new_turn(question: str, *, replica: str, request_id: str | None = None) -> NewTurn:
     """A first question in the default base, for a test that asks the supervisor itself."""
     return NewTurn(
         turn_id=new_id(),
@@ -189,7 +189,7 @@ def new_turn(question: str, *, replica: str) -> NewTurn:
         conversation_id=None,
         base="default",
         as_of=None,
-        request_id=None,
+        request_id=request_id,
     )
 
 

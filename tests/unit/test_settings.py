@@ -104,6 +104,7 @@ def test_an_allowed_value_is_taken(monkeypatch: pytest.MonkeyPatch, values: Mapp
             "LLM_BASE_URL: 'http://h:99999' was given; allowed is an http:// or https:// address",
         ),
         ({"DATABASE_URL": "mysql://u:secret@h/d"}, "DATABASE_URL: *** was given; allowed is a postgresql:// address"),
+        ({"REDIS_URL": "http://u:secret@h"}, "REDIS_URL: *** was given; allowed is a redis://, rediss:// or unix:// address"),
         ({"HOST": "0.0.0.0"}, f"HOST: '0.0.0.0' {OPEN}"),
         ({"HOST": "example.org"}, f"HOST: 'example.org' {OPEN}"),
         ({"LLM_MODEL": "m"}, f"LLM_BASE_URL: not given, though TURNSTREAM_LLM_MODEL is 'm'; {ENDPOINT}"),
@@ -119,15 +120,11 @@ def test_a_wrong_value_stops_the_start_with_one_line(
     assert str(caught.value) == f"{PREFIX}{line}"
 
 
-@pytest.mark.parametrize("name", ["AUTH", "REDIS_URL"])
-def test_what_this_version_can_not_do_yet_is_refused_and_not_ignored(
-    monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_what_this_version_can_not_do_yet_is_refused_and_not_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     """A setting that has no effect would be a promise."""
-    given_settings(monkeypatch, {name: "token" if name == "AUTH" else "redis://u:secret@h"})
-    with pytest.raises(SettingsError, match=f"^{PREFIX}{name}: .*not built yet; allowed .*$") as caught:
+    given_settings(monkeypatch, {"AUTH": "token"})
+    with pytest.raises(SettingsError, match=f"^{PREFIX}AUTH: .*not built yet; allowed .*$"):
         read()
-    assert "secret" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,83 @@
+"""Writes down what running turns have, so that another process could go on from it: all of them in one statement.
+
+A turn's text at least once a second while it grows; what a next owner goes on from, as soon as a round has ended.
+Owned by the supervisor. Source: DESIGN section 8.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+import structlog
+
+from app.store import leases
+from app.store.engine import Database, StoreUnavailable
+from app.turn import checkpoint
+from app.turn.lifecycle import Running
+
+CHECKPOINT_S = 1.0
+"""How often growing text is written; a killed process loses at most this much of it."""
+ROUND_BATCH_S = 0.05
+"""How long a finished round waits for others, so that they share a statement."""
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """How far a turn had been written down: its last seq and its steps."""
+
+    seq: int
+    steps: int
+
+
+class Books:
+    """What was written down of each running turn. `running` gives those that may be written."""
+
+    def __init__(self, database: Database, replica: str, running: Callable[[], Collection[Running]]) -> None:
+        self._database = database
+        self._replica = replica
+        self._running = running
+        self._written: dict[str, _Written] = {}
+        self.round_ended = asyncio.Event()
+        """Set by a turn when a round of it has ended."""
+
+    async def keep(self) -> None:
+        """Write for as long as the process serves."""
+        while True:
+            try:
+                async with asyncio.timeout(CHECKPOINT_S):
+                    await self.round_ended.wait()
+                await asyncio.sleep(ROUND_BATCH_S)
+            except TimeoutError:
+                pass
+            self.round_ended.clear()
+            try:
+                await self.write(self._running())
+            except StoreUnavailable as error:
+                _log.warning("checkpoint_failed", exc_info=error)
+
+    async def write(self, turns: Collection[Running]) -> None:
+        """Write down what changed of these turns since the last time.
+
+        Raises:
+            StoreUnavailable: nothing was written; the next time writes it all.
+        """
+        drafts: list[leases.Draft] = []
+        written: dict[str, _Written] = {}
+        for running in turns:
+            turn, publisher = running.turn, running.publisher
+            before = self._written.get(turn.turn_id, _Written(1, 0))
+            now = _Written(publisher.next_seq - 1, len(running.kept.draft.steps))
+            if now == before:
+                continue
+            kept = checkpoint.encode(running.kept) if now.steps != before.steps else None
+            drafts.append(leases.Draft(turn.turn_id, turn.attempt, publisher.content, now.seq, kept))
+            written[turn.turn_id] = now
+        if drafts:
+            await leases.write(self._database, self._replica, drafts)
+            self._written |= written
+
+    def close(self, turn_id: str) -> None:
+        """The turn is over, or not ours any more."""
+        self._written.pop(turn_id, None)

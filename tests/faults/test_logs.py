@@ -1,0 +1,30 @@
+"""What the log says is safe to keep. Source: issue 9 item 4 (no secrets, no message text)."""
+
+import json
+import subprocess
+import sys
+
+PROGRAM = """
+import structlog
+from app.serve import configure_logging
+
+def fail(question):
+    key = "sk-" + "verysecret"
+    raise ValueError(len(question) + len(key))
+
+configure_logging("info")
+try:
+    fail("what only the " + "reader may know")
+except ValueError:
+    structlog.get_logger().exception("turn_failed")
+"""
+
+
+def test_a_traceback_in_the_log_holds_no_values() -> None:
+    """Locals of the frames are questions, documents and keys."""
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
+    (line,) = done.stderr.splitlines()
+    logged = json.loads(line)
+    assert (logged["event"], logged["exception"][0]["exc_type"]) == ("turn_failed", "ValueError")
+    assert "verysecret" not in line
+    assert "reader may know" not in line
