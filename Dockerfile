@@ -5,11 +5,12 @@
 FROM python:3.13-slim AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
 WORKDIR /src
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml hatch_build.py README.md LICENSE ./
 COPY app app
 COPY migrations migrations
 COPY sample sample
 COPY docs/manual docs/manual
+COPY web web
 RUN ["python", "-m", "pip", "wheel", "--no-deps", "--wheel-dir", "/wheels", "."]
 RUN ["python", "-m", "venv", "/opt/turnstream"]
 RUN /opt/turnstream/bin/python -m pip install /wheels/*.whl

@@ -1,4 +1,4 @@
-# setup  .venv with the project and its tools      test   the whole suite
+# setup  .venv with the project, the page built     test   the whole suite
 # run    the server with the sample base           check  ruff, pyright, import-linter
 # bench  what the hot path costs                   clean  removes what these targets made
 #
@@ -11,18 +11,22 @@ STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := run
 .DELETE_ON_ERROR:
-.PHONY: setup run test check bench clean
+.PHONY: setup page run test check bench clean
 
-setup: $(STAMP)
+setup: $(STAMP) page
 
 # --group needs pip 25.1; Debian 12's venv brings 23.
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml hatch_build.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "turnstream needs Python 3.11 or newer: make PYTHON=python3.12" >&2; exit 1; }
 	@echo "installing into $(VENV); the first time this takes a minute or two"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
 	@touch $@
+
+# The install built it; this builds it again when web/ has changed since.
+page: $(STAMP)
+	@$(BIN)/python hatch_build.py
 
 run: setup
 	$(BIN)/turnstream serve --load sample
@@ -40,5 +44,5 @@ bench: setup
 	$(BIN)/python -m bench
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) app/_page web/node_modules build dist *.egg-info .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -4,14 +4,18 @@ import ast
 import json
 import os
 import re
+import shutil
 import subprocess
+import tempfile
 import tomllib
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from app.serve import REQUESTS_END_S
 from app.settings import PREFIX, Settings
 
 ROOT = Path(__file__).parents[2]
@@ -64,6 +68,7 @@ def make_rules() -> dict[str, tuple[str, list[str]]]:
     [
         "Dockerfile",
         "docker-compose.yml",
+        "deploy/nginx/turnstream.conf",
         "Makefile",
         "README.md",
         "SECURITY.md",
@@ -140,44 +145,94 @@ def test_the_wheel_takes_along_what_the_server_needs_at_run_time() -> None:
     assert "Apache License" in text("LICENSE")
 
 
+SERVERS = ("app", "replica")
+"""The services that run turnstream: one alone, or several in the profile `replicas`."""
+
+
 def test_compose_publishes_on_this_machine_only() -> None:
-    """OPEN_NETWORK is only right while the port is published on loopback and the database not at all."""
+    """OPEN_NETWORK is only right while a port is published on loopback, and none but the door's is."""
     services = compose()["services"]
-    assert services["app"]["ports"] == ["127.0.0.1:8000:8000"]
-    assert "ports" not in services["db"]
-    environment = services["app"]["environment"]
-    assert environment["TURNSTREAM_HOST"] == "0.0.0.0"
-    assert environment["TURNSTREAM_OPEN_NETWORK"] == "true"
+    published = {name: service["ports"] for name, service in services.items() if "ports" in service}
+    assert published == {"app": ["127.0.0.1:8000:8000"], "nginx": ["127.0.0.1:8000:8080"]}
+    for name in SERVERS:
+        environment = services[name]["environment"]
+        assert environment["TURNSTREAM_HOST"] == "0.0.0.0"
+        assert environment["TURNSTREAM_OPEN_NETWORK"] == "true"
 
 
 def test_compose_waits_for_a_healthy_database_and_keeps_its_data() -> None:
-    """The application starts after the health check passes; the data is on a named volume."""
+    """The application starts after the health check passes; the data is on a named volume; pgvector is there."""
     described = compose()
     db = described["services"]["db"]
     assert described["services"]["app"]["depends_on"] == {"db": {"condition": "service_healthy"}}
-    assert db["image"].startswith("postgres:18")
+    assert db["image"] == "pgvector/pgvector:pg18"
     assert db["healthcheck"]["test"][:2] == ["CMD", "pg_isready"]
     assert db["volumes"] == ["db:/var/lib/postgresql"]
     assert "db" in described["volumes"]
+
+
+def test_compose_has_a_profile_of_three_replicas_behind_nginx() -> None:
+    """They differ from the single process by the Redis alone; starting nginx starts them and what they need, not it."""
+    services = compose()["services"]
+    assert {name for name, service in services.items() if "profiles" in service} == {"replica", "nginx", "redis"}
+    assert services["replica"]["deploy"]["replicas"] == 3
+    needed = {name: set(service.get("depends_on", ())) for name, service in services.items()}
+    assert (needed["nginx"], needed["replica"]) == ({"replica"}, {"db", "redis"})
+    assert all(
+        condition == {"condition": "service_healthy"}
+        for service in services.values()
+        for condition in service.get("depends_on", {}).values()
+    )
+    alone, several = (services[name]["environment"] for name in SERVERS)
+    assert several == alone | {"TURNSTREAM_REDIS_URL": "redis://redis:6379/0"}
+    assert services["nginx"]["volumes"] == ["./deploy/nginx:/etc/nginx/conf.d:ro"]
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_compose_waits_longer_for_a_server_s_end_than_the_server_drains(name: str) -> None:
+    """The running turns' time, the requests' time, and some for handing over."""
+    grace = re.fullmatch(r"(\d+)s", compose()["services"][name]["stop_grace_period"])
+    assert grace is not None
+    assert int(grace[1]) >= Settings.model_fields["drain_s"].default + REQUESTS_END_S + 5
 
 
 def test_compose_holds_no_secret() -> None:
     """The password comes from the environment and its absence stops the start; keys are only passed on."""
     services = compose()["services"]
     assert services["db"]["environment"]["POSTGRES_PASSWORD"].startswith("${POSTGRES_PASSWORD:?")
-    url = services["app"]["environment"]["TURNSTREAM_DATABASE_URL"]
-    assert re.fullmatch(r"postgresql://turnstream:\$\{POSTGRES_PASSWORD:\?[^}]*\}@db:5432/turnstream", url)
-    passed_on = {k: v for k, v in services["app"]["environment"].items() if k.startswith(f"{PREFIX}LLM_")}
-    assert passed_on
-    assert set(passed_on.values()) == {None}
+    for name in SERVERS:
+        environment = services[name]["environment"]
+        url = environment["TURNSTREAM_DATABASE_URL"]
+        assert re.fullmatch(r"postgresql://turnstream:\$\{POSTGRES_PASSWORD:\?[^}]*\}@db:5432/turnstream", url)
+        passed_on = {k: v for k, v in environment.items() if k.startswith((f"{PREFIX}LLM_", f"{PREFIX}EMBEDDING_"))}
+        assert {f"{PREFIX}LLM_API_KEY", f"{PREFIX}EMBEDDING_API_KEY"} <= set(passed_on)
+        assert set(passed_on.values()) == {None}
+
+
+def test_nginx_agrees_with_compose_and_the_settings() -> None:
+    """Its port, the replicas' name and port, and what an upload may weigh; nginx itself reads it in tests/faults."""
+    rules, addresses = text("deploy/nginx/turnstream.conf"), text("deploy/nginx/replicas.inc")
+    services = compose()["services"]
+    assert re.findall(r"^\s*listen (\d+);", rules, re.MULTILINE) == [services["nginx"]["ports"][0].split(":")[-1]]
+    port = dict(
+        pair.split("=") for word, rest in final_stage() if word == "ENV" for pair in rest.split() if "=" in pair
+    )
+    [address] = re.findall(r"^server (\S+) ", addresses, re.MULTILINE)
+    assert address == f"replica:{port[f'{PREFIX}PORT']}"
+    [size] = re.findall(r"client_max_body_size (\d+)m;", rules)
+    most = Settings.model_fields["max_upload_bytes"].default
+    assert most < int(size) * 1024**2 <= most * 1.1
+    [patience] = re.findall(r"proxy_read_timeout (\d+)s;", rules)
+    assert int(patience) > 4 * Settings.model_fields["heartbeat_s"].default
 
 
 def test_make_has_its_targets() -> None:
-    """DESIGN section 3: setup, run, test, bench, check; setup is skipped while pyproject.toml is unchanged."""
+    """DESIGN section 3: setup, run, test, bench, check; each part of setup is skipped while its sources are unchanged."""
     rules = make_rules()
     assert {"setup", "run", "test", "check", "bench", "clean"} <= set(rules)
-    assert rules["setup"] == ("$(STAMP)", [])
-    assert rules["$(STAMP)"][0] == "pyproject.toml"
+    assert rules["setup"] == ("$(STAMP) page", [])
+    assert rules["$(STAMP)"][0] == "pyproject.toml hatch_build.py"
+    assert rules["page"] == ("$(STAMP)", ["@$(BIN)/python hatch_build.py"])
     assert rules["run"] == ("setup", ["$(BIN)/turnstream serve --load sample"])
     assert rules["test"] == ("setup", ["$(BIN)/python -m pytest -n auto"])
     assert [line.split()[-1].removeprefix("$(BIN)/") for line in rules["check"][1]] == [
@@ -200,26 +255,62 @@ def test_ci_calls_the_tests_and_then_the_checks() -> None:
     assert subprocess.run(["bash", "-n", script], check=False).returncode == 0
 
 
-def run_ci_with(tmp_path: Path, **endings: int) -> tuple[int, str]:
-    """Run .ci/run in a copy of its folder where `make <target>` ends as told."""
-    (tmp_path / ".ci").mkdir()
-    script = tmp_path / ".ci" / "run"
-    script.write_text(text(".ci/run"), encoding="utf-8")
-    script.chmod(0o755)
-    rules = [f"{target}:\n\t@echo ran {target}; exit {code}\n" for target, code in endings.items()]
-    (tmp_path / "Makefile").write_text("".join(rules), encoding="utf-8")
-    ended = subprocess.run([script], check=False, capture_output=True, text=True, timeout=30)
-    return ended.returncode, ended.stdout
+@pytest.fixture
+def copied() -> Generator[Path, None, None]:
+    """A copy of .ci/run that any account may run, where every program that it looks for is found and does nothing."""
+    folder = Path(tempfile.mkdtemp(prefix="turnstream-ci-"))
+    folder.chmod(0o755)
+    (folder / ".ci").mkdir()
+    stubs: dict[str, str] = dict.fromkeys(("nginx", "pgbouncer", "faketime", "chromium", "apt-get"), "exit 0")
+    stubs["dpkg-query"] = "echo installed"
+    (folder / "bin").mkdir()
+    for name, does in stubs.items():
+        write_program(folder / "bin" / name, f"#!/bin/sh\n{does}\n")
+    write_program(folder / ".ci" / "run", text(".ci/run"))
+    yield folder
+    shutil.rmtree(folder)
+
+
+def write_program(path: Path, content: str) -> None:
+    path.write_text(content, encoding="utf-8")
+    path.chmod(0o755)
+
+
+def run_ci(copied: Path, user: str | None = None, **endings: int) -> subprocess.CompletedProcess[str]:
+    """Run the copy, as that user, where `make <target>` ends as told."""
+    rules = [f"{target}:\n\t@echo ran {target} $$TURNSTREAM_CI; exit {code}\n" for target, code in endings.items()]
+    (copied / "Makefile").write_text("".join(rules), encoding="utf-8")
+    environment = {"PATH": f"{copied / 'bin'}:{os.environ['PATH']}"}
+    return subprocess.run(
+        [copied / ".ci" / "run"],
+        env=environment,
+        user=user,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
 
 
 @pytest.mark.parametrize(("test", "check", "fails"), [(0, 0, False), (1, 0, True), (0, 1, True), (5, 1, True)])
-def test_ci_fails_when_the_tests_or_the_checks_fail(tmp_path: Path, test: int, check: int, fails: bool) -> None:
+def test_ci_fails_when_the_tests_or_the_checks_fail(copied: Path, test: int, check: int, fails: bool) -> None:
     """Both run in every case, the tests' closing lines come last, and no failure is lost in the pipe."""
-    status, output = run_ci_with(tmp_path, test=test, check=check)
-    assert (status != 0) == fails
-    closing = output[output.index("its closing lines:") :]
-    assert "ran test" in closing
-    assert "ran check" in output
+    ended = run_ci(copied, test=test, check=check)
+    assert (ended.returncode != 0) == fails
+    closing = ended.stdout[ended.stdout.index("its closing lines:") :]
+    assert "ran test 1" in closing  # with TURNSTREAM_CI=1
+    assert "ran check" in ended.stdout
+
+
+def test_ci_without_root_says_what_is_missing(copied: Path) -> None:
+    """And runs nothing."""
+    write_program(copied / "bin" / "dpkg-query", "#!/bin/sh\nexit 1\n")
+    ended = run_ci(copied, user="nobody" if os.geteuid() == 0 else None, test=0, check=0)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (
+        1,
+        "",
+        "missing: fonts-noto-cjk; install them, or run this as root\n",
+    )
 
 
 def test_the_sample_is_a_base_in_two_languages() -> None:

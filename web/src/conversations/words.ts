@@ -1,0 +1,38 @@
+import { inLanguage } from "../i18n/words.ts";
+
+export const words = inLanguage({
+  en: {
+    conversations: "Conversations",
+    newConversation: "New conversation",
+    search: "Search conversations",
+    none: "No conversations yet",
+    noMatch: "No conversation matches",
+    more: "Show more",
+    actions: (title: string) => `Rename or delete “${title}”`,
+    rename: "Rename",
+    remove: "Delete",
+    removeThis: "Delete this conversation?",
+    title: "Title",
+    save: "Save",
+    cancel: "Cancel",
+    failed: "The list could not be read.",
+    again: "Try again",
+  },
+  zh: {
+    conversations: "对话",
+    newConversation: "新对话",
+    search: "搜索对话",
+    none: "还没有对话",
+    noMatch: "没有匹配的对话",
+    more: "显示更多",
+    actions: (title: string) => `重命名或删除“${title}”`,
+    rename: "重命名",
+    remove: "删除",
+    removeThis: "删除这个对话？",
+    title: "标题",
+    save: "保存",
+    cancel: "取消",
+    failed: "无法读取列表。",
+    again: "重试",
+  },
+});

@@ -1,0 +1,48 @@
+import { count } from "../../i18n/moments.ts";
+import { inLanguage } from "../../i18n/words.ts";
+
+export const words = inLanguage({
+  en: {
+    pending: "Waiting",
+    accepted: "Accepted",
+    refused: "Refused",
+    filter: "Which proposals",
+    about: "A model read these out of documents or was told them. Nothing is a fact before a person nods.",
+    accept: "Accept",
+    refuse: "Refuse",
+    change: "Change and accept",
+    say: "Say what it means",
+    noFact: "Only the sentence was remembered, without a fact.",
+    fromExtraction: "read out of a document",
+    fromRemember: "remembered in a conversation",
+    left: (n: number) => `${count(n)} in this list`,
+    nonePending:
+      "Nothing waits for a nod. Proposals come from “remember” in a conversation, and from reading facts out of the documents under Facts.",
+    noneDecided: "None so far.",
+    decided: (by: string, when: string) => `by ${by}, ${when}`,
+    doneAccepted: "Accepted.",
+    doneRefused: "Refused.",
+    deed: (deed: string, what: string) => `${deed}: ${what}`,
+  },
+  zh: {
+    pending: "等待中",
+    accepted: "已接受",
+    refused: "已拒绝",
+    filter: "显示哪些",
+    about: "这些是模型从文档中读出的，或在对话中被告知的。未经人点头，不是事实。",
+    accept: "接受",
+    refuse: "拒绝",
+    change: "修改后接受",
+    say: "说明它的意思",
+    noFact: "只记住了这句话，没有对应的事实。",
+    fromExtraction: "从文档中读出",
+    fromRemember: "在对话中记住",
+    left: (n: number) => `本列表共 ${count(n)} 条`,
+    nonePending: "没有等待确认的内容。待确认的事实来自对话中的“记住”，以及“事实”页中对文档的读取。",
+    noneDecided: "还没有。",
+    decided: (by: string, when: string) => `由 ${by} 于 ${when} 决定`,
+    doneAccepted: "已接受。",
+    doneRefused: "已拒绝。",
+    deed: (deed: string, what: string) => `${deed}：${what}`,
+  },
+});
