@@ -17,8 +17,9 @@ from app.api.refusals import RESPONSES
 from app.api.sse import FrameStream
 from app.errors import AppError, RefusalCode, TurnErrorCode
 from app.knowledge.moments import parse_as_of
+from app.live.frames import Conversation
 from app.live.log import LiveLog, Position, Reader
-from app.live.replay import Replay
+from app.live.replay import Introduced, Replay
 from app.store.engine import Database
 from app.store.ids import new_id
 from app.store.turns import AdmittedTurn, KnownRequest, NewTurn
@@ -121,11 +122,11 @@ async def _reader(
 ) -> Reader | None:
     """A reader from the turn's first frame; for a repeated request whose log is gone, from what was stored."""
     turn_id, beginning = started.turn_id, Position(started.turn_id, 0)
-    if isinstance(started, KnownRequest):
-        reader = await live.attach(turn_id, beginning, running=False)
-        if reader is not None:
-            return reader
-        stored = await replay.stored_turn(database, who.owner, turn_id)
-        if stored is not None:
-            return Replay(stored)
-    return await live.attach(turn_id, beginning, running=True)
+    if isinstance(started, AdmittedTurn):
+        return await live.attach(turn_id, beginning, running=True)
+    reader: Reader | None = await live.attach(turn_id, beginning, running=False)
+    if reader is None and (stored := await replay.stored_turn(database, who.owner, turn_id)) is not None:
+        reader = Replay(stored)
+    reader = reader or await live.attach(turn_id, beginning, running=True)
+    conversation = Conversation(started.conversation_id, turn_id, started.question_id, started.title)
+    return None if reader is None else Introduced(reader, conversation)

@@ -23,8 +23,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from app.errors import AppError, RefusalCode
-from app.live.frames import Frame
-from app.live.replay import Stored
+from app.live.frames import Done, Failed, Frame, Snapshot
 
 LAG_BYTES = 256 * 1024
 """How far a reader may fall behind before it is given a snapshot."""
@@ -49,6 +48,15 @@ class Position:
         if not colon or not turn_id or not seq.isascii() or not seq.isdigit() or len(seq) > 12:
             return None
         return cls(turn_id, int(seq))
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What a finished turn amounts to; `last_seq` is the terminal frame's."""
+
+    snapshot: Snapshot
+    terminal: Done | Failed
+    last_seq: int
 
 
 @dataclass(frozen=True, slots=True)

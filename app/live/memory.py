@@ -10,9 +10,8 @@ from collections.abc import AsyncGenerator, Callable, Collection, Generator
 from contextlib import asynccontextmanager, contextmanager
 
 from app.live.frames import encode
-from app.live.log import KEEP_S, Position, Signal
+from app.live.log import KEEP_S, Position, Signal, Stored
 from app.live.memory_turn import MemoryTurn
-from app.live.replay import Stored
 
 
 class MemoryReader:

@@ -12,13 +12,12 @@ from contextlib import asynccontextmanager
 import structlog
 
 from app.live.frames import Frame
-from app.live.log import KEEP_S, LogUnavailable, Position, Signal, StopAsked, TurnLost
+from app.live.log import KEEP_S, LogUnavailable, Position, Signal, StopAsked, Stored, TurnLost
 from app.live.memory import MemoryLog, MemoryReader
 from app.live.memory_turn import MemoryTurn
 from app.live.redis_follow import BLOCK_S, Follower
 from app.live.redis_keys import RELEASED, STOP, TIMEOUT_S, TROUBLE, connect, last_entry, turn_key
 from app.live.redis_pump import Lane, Pump
-from app.live.replay import Stored
 
 FLUSH_S = 2.0
 """How long the end waits for the last frames to be sent."""

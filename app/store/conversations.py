@@ -144,7 +144,7 @@ async def find(
 
 
 async def get(database: Database, owner: str, conversation_id: str) -> ConversationRecord | None:
-    async with database.read() as connection:
+    async with database.single() as connection:
         row = (await connection.execute(_ONE, {"id": conversation_id, "owner": owner})).one_or_none()
     return _conversation(row) if row else None
 
@@ -153,21 +153,21 @@ async def messages(database: Database, conversation_id: str) -> list[MessageReco
     """All messages of a conversation, oldest first. The caller has checked whose it is."""
     of = tables.messages.c.conversation_id == conversation_id
     statement = select(tables.messages).where(of).order_by(tables.messages.c.position)
-    async with database.read() as connection:
+    async with database.single() as connection:
         rows = (await connection.execute(statement)).all()
     return [_message(row) for row in rows]
 
 
 async def running_turn(database: Database, conversation_id: str) -> str | None:
     """The id of the turn that runs in the conversation, in whichever process."""
-    async with database.read() as connection:
+    async with database.single() as connection:
         found = (await connection.execute(_RUNNING, {"id": conversation_id})).scalar_one_or_none()
     return None if found is None else str(found)
 
 
 async def latest_turn(database: Database, conversation_id: str) -> LatestTurn | None:
     """The turn that a tab of the conversation would attach to: the running one, else the last one."""
-    async with database.read() as connection:
+    async with database.single() as connection:
         row = (await connection.execute(_LATEST, {"id": conversation_id})).one_or_none()
     return None if row is None else LatestTurn(str(row.id), row.running)
 
@@ -175,7 +175,7 @@ async def latest_turn(database: Database, conversation_id: str) -> LatestTurn | 
 async def past(database: Database, conversation_id: str, question_id: str, limit: int) -> list[PastMessage]:
     """At most `limit` messages before the question, oldest first."""
     parameters = {"id": conversation_id, "question_id": question_id, "limit": limit}
-    async with database.read() as connection:
+    async with database.single() as connection:
         rows = (await connection.execute(_PAST, parameters)).all()
     return [
         PastMessage(r.role, r.content, r.stopped, r.error_code, r.resolved, r.sources, r.tool_exchange) for r in rows

@@ -8,19 +8,28 @@ may be kept from one transaction to the next. The store keeps nothing itself: it
 locks a transaction's. What the two drivers keep, prepared statements, `pooler` turns off (case D02).
 """
 
+import math
+import time
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
+from typing import Any
 
-from sqlalchemy import URL, make_url
-from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+from sqlalchemy import URL, event, make_url
+from sqlalchemy.exc import DisconnectionError, IntegrityError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
-from sqlalchemy.pool import NullPool, QueuePool
+from sqlalchemy.pool import ConnectionPoolEntry, NullPool, QueuePool
 
 from app.errors import AppError, RefusalCode
 
 NOTHING_PREPARED = {"statement_cache_size": 0, "prepared_statement_cache_size": 0}
 """asyncpg's cache off and SQLAlchemy's too. Only without both does asyncpg prepare without a name and send each
 statement whole with its values, so that no name can be taken or missing on the server that a proxy chose.
+"""
+
+
+PING_AFTER_S = 10.0
+"""After so long without use a connection is tried before it is handed out. One that the server closed is known as such
+at once; a ping each time would cost three round trips beside the one that is wanted.
 """
 
 
@@ -56,7 +65,6 @@ class Database:
             pool_size=pool_size,
             max_overflow=0,
             pool_timeout=pool_timeout_s,
-            pool_pre_ping=True,
             connect_args={
                 "timeout": pool_timeout_s,
                 "command_timeout": statement_timeout_s,
@@ -64,6 +72,9 @@ class Database:
                 **self._prepared,
             },
         )
+        self._each_alone = self.engine.execution_options(isolation_level="AUTOCOMMIT")
+        event.listen(self.engine.sync_engine, "checkout", _alive)
+        event.listen(self.engine.sync_engine, "checkin", _note_idle)
 
     @asynccontextmanager
     async def begin(self) -> AsyncGenerator[AsyncConnection, None]:
@@ -75,6 +86,15 @@ class Database:
         """
         with _as_unavailable():
             async with self.engine.begin() as connection:
+                yield connection
+
+    @asynccontextmanager
+    async def single(self) -> AsyncGenerator[AsyncConnection, None]:
+        """A connection for one statement, reading or writing, which is a transaction by itself: one round trip, not
+        three. An error leaves nothing of it. Raises as `begin`.
+        """
+        with _as_unavailable():
+            async with self._each_alone.connect() as connection:
                 yield connection
 
     @asynccontextmanager
@@ -108,6 +128,26 @@ class Database:
 
     async def aclose(self) -> None:
         await self.engine.dispose()
+
+
+def _note_idle(_: object, record: ConnectionPoolEntry) -> None:
+    record.info["idle_since"] = time.monotonic()
+
+
+def _alive(connection: Any, record: ConnectionPoolEntry, _: object) -> None:
+    """Don't hand out a connection that the server closed, nor one unused for long that may be dead without word of it.
+
+    Raises:
+        DisconnectionError: the pool tries another.
+    """
+    driver: Any = record.driver_connection  # asyncpg's, which has no types
+    if driver is not None and driver.is_closed():
+        raise DisconnectionError("closed by the server")
+    if time.monotonic() - record.info.get("idle_since", math.inf) > PING_AFTER_S:
+        try:
+            connection.ping()
+        except Exception as error:
+            raise DisconnectionError("no answer to a ping") from error
 
 
 @contextmanager

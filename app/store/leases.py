@@ -103,20 +103,20 @@ async def write(database: Database, replica: str, drafts: Sequence[Draft]) -> No
         "seqs": [d.last_seq for d in drafts],
         "checkpoints": [None if d.checkpoint is None else d.checkpoint.decode() for d in drafts],
     }
-    async with database.begin() as connection:
+    async with database.single() as connection:
         await connection.execute(_WRITE, parameters)
 
 
 async def renew(database: Database, replica: str) -> tuple[frozenset[str], frozenset[str]]:
     """Renew the leases of this process's running turns; gives (running, those that somebody asked to stop)."""
-    async with database.begin() as connection:
+    async with database.single() as connection:
         rows = (await connection.execute(_RENEW, {"replica": replica, "lease_s": LEASE_S})).all()
     return frozenset(str(r.id) for r in rows), frozenset(str(r.id) for r in rows if r.stop_requested)
 
 
 async def release(database: Database, replica: str, turn_ids: Collection[str]) -> None:
     """Give these turns up: whoever looks for lost turns next takes them, without waiting for a lease to lapse."""
-    async with database.begin() as connection:
+    async with database.single() as connection:
         await connection.execute(_RELEASE, {"ids": list(turn_ids), "replica": replica})
 
 
@@ -130,7 +130,7 @@ class StopMark:
 async def request_stop(database: Database, *, owner: str, conversation_id: str, turn_id: str) -> StopMark | None:
     """Leave a lasting mark that the running turn is to stop; None when it isn't running (case D08)."""
     parameters = {"owner": owner, "conversation_id": conversation_id, "turn_id": turn_id}
-    async with database.begin() as connection:
+    async with database.single() as connection:
         row = (await connection.execute(_REQUEST_STOP, parameters)).one_or_none()
     return None if row is None else StopMark(row.replica)
 
@@ -138,7 +138,7 @@ async def request_stop(database: Database, *, owner: str, conversation_id: str, 
 async def take(database: Database, replica: str, *, limit: int = TAKE_AT_ONCE) -> list[LostTurn]:
     """Take turns whose owner is gone, each by exactly one process."""
     parameters = {"replica": replica, "lease_s": LEASE_S, "limit": limit}
-    async with database.begin() as connection:
+    async with database.single() as connection:
         rows = (await connection.execute(_TAKE, parameters)).all()
     return [
         LostTurn(

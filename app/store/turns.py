@@ -61,6 +61,8 @@ class KnownRequest:
 
     turn_id: str
     conversation_id: str
+    question_id: str
+    title: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,7 @@ _NEXT = text("""
 WITH c AS (
     UPDATE conversations SET updated_at = now()
     WHERE id = CAST(:conversation_id AS uuid) AND owner = :owner
+      AND (CAST(:base AS text) IS NULL OR base_id = (SELECT id FROM bases WHERE name = CAST(:base AS text)))
     RETURNING id, base_id, title
 ), m AS (
     INSERT INTO messages (id, conversation_id, position, role, content, turn_id)
@@ -126,6 +129,11 @@ WITH c AS (
     RETURNING id
 )
 SELECT c.id, c.base_id, c.title, b.name AS base_name FROM c JOIN bases b ON b.id = c.base_id, t
+""")
+
+_BASE_OF = text("""
+SELECT b.name FROM conversations c JOIN bases b ON b.id = c.base_id
+WHERE c.id = CAST(:conversation_id AS uuid) AND c.owner = :owner
 """)
 
 _RETRIED = text("""
@@ -184,15 +192,16 @@ SELECT (SELECT count(*) FROM t) AS saved, (SELECT count(*) FROM replaced) AS rep
 """)
 
 _KNOWN_REQUEST = text("""
-SELECT id, conversation_id FROM turns WHERE owner = :owner AND request_id = CAST(:request_id AS uuid)
+SELECT t.id, t.conversation_id, t.question_id, c.title FROM turns t JOIN conversations c ON c.id = t.conversation_id
+WHERE t.owner = :owner AND t.request_id = CAST(:request_id AS uuid)
 """)
 
 
 async def known_request(database: Database, owner: str, request_id: str) -> KnownRequest | None:
     """The turn that this request id of this owner has already started."""
-    async with database.read() as connection:
+    async with database.single() as connection:
         row = (await connection.execute(_KNOWN_REQUEST, {"owner": owner, "request_id": request_id})).one_or_none()
-    return KnownRequest(str(row.id), str(row.conversation_id)) if row else None
+    return KnownRequest(str(row.id), str(row.conversation_id), str(row.question_id), row.title) if row else None
 
 
 async def admit(database: Database, new: NewTurn) -> AdmittedTurn | KnownRequest:
@@ -204,13 +213,12 @@ async def admit(database: Database, new: NewTurn) -> AdmittedTurn | KnownRequest
     """
     parameters = _parameters(new)
     try:
-        async with database.begin() as connection:
+        async with database.single() as connection:
             row = (await connection.execute(_NEXT if new.conversation_id else _FIRST, parameters)).one_or_none()
-            if row is None:
-                raise _not_found(new)
-            _check_base(new, row.base_name)
     except IntegrityError as error:
         return await _refused_or_known(database, new, error)
+    if row is None:
+        raise await _not_there(database, new)
     return _admitted(new, row, new.question)
 
 
@@ -251,7 +259,7 @@ async def save(database: Database, answer: Answer) -> Saved:
     for field in Answer.__dataclass_fields__:
         value = getattr(answer, field)
         parameters[field] = value.decode() if isinstance(value, bytes) else value
-    async with database.begin() as connection:
+    async with database.single() as connection:
         row = (await connection.execute(_SAVE, parameters)).one()
     if row.saved or row.already:  # the second: an earlier try was stored, and the word of it was lost
         return "saved"
@@ -278,16 +286,25 @@ def _admitted(new: NewTurn, row: Row[Any], question: str) -> AdmittedTurn:
     )
 
 
-def _not_found(new: NewTurn) -> AppError:
+async def _not_there(database: Database, new: NewTurn) -> AppError:
+    """Why there was nothing to ask in: no such base, no such conversation of this owner, or one of another base."""
     if new.conversation_id is None:
         return AppError(RefusalCode.NOT_FOUND, f"There is no base named {new.base!r}.")
-    return AppError(RefusalCode.NOT_FOUND, "There is no such conversation.")
+    async with database.single() as connection:
+        actual = (await connection.execute(_BASE_OF, _parameters(new))).scalar_one_or_none()
+    if actual is None:
+        return AppError(RefusalCode.NOT_FOUND, "There is no such conversation.")
+    return _other_base(actual)
 
 
 def _check_base(new: NewTurn, actual: str | None) -> None:
     if actual is not None and new.base is not None and new.base != actual:
-        message = f"This conversation belongs to the base {actual!r}; leave `base` out or name that one."
-        raise AppError(RefusalCode.INVALID, message)
+        raise _other_base(actual)
+
+
+def _other_base(actual: str) -> AppError:
+    message = f"This conversation belongs to the base {actual!r}; leave `base` out or name that one."
+    return AppError(RefusalCode.INVALID, message)
 
 
 async def _refused_or_known(database: Database, new: NewTurn, error: IntegrityError) -> KnownRequest:

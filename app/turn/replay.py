@@ -4,7 +4,7 @@ import msgspec
 
 from app.errors import TurnErrorCode
 from app.live.frames import Done, Failed, Snapshot, Source, Step, TurnUsage
-from app.live.replay import Stored
+from app.live.log import Stored
 from app.store import conversations
 from app.store.conversations import FinishedTurn
 from app.store.engine import Database

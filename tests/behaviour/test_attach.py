@@ -168,8 +168,9 @@ async def test_the_same_request_id_never_starts_a_second_turn(app: App, endpoint
     app.parts.live.abandon(whole.turn_id)
     async with app.stream("anything", request_id=request_id) as response:
         stored = Turn([frame async for frame in frames_of(response)])
-    assert stored.events == ["snapshot", "done"]
-    assert stored.frames[0].data["content"] == whole.answer
+    assert stored.events == ["conversation", "snapshot", "done"]
+    assert stored.frames[0] == whole.frames[0]
+    assert stored.frames[1].data["content"] == whole.answer
     assert stored.frames[-1] == whole.frames[-1]
     rows = await app.rows("SELECT count(*) AS n FROM turns WHERE request_id = CAST(:r AS uuid)", r=request_id)
     assert rows[0].n == 1

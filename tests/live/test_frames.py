@@ -22,7 +22,8 @@ from app.live.frames import (
     decode,
     encode,
 )
-from app.live.replay import Replay, Stored
+from app.live.log import Stored
+from app.live.replay import Replay
 from tests.harness.sse_reader import StreamReader
 from tests.live.tabs import DONE, source, step
 
