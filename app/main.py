@@ -146,9 +146,12 @@ class Application(FastAPI):
         for reading in (passages, entities, facts, overview, proposals, embeddings):
             self.include_router(reading.router(self.database))
         self.include_router(extraction.router(self.database, self.extraction))
-        self.include_router(openai_compat.router(self.model.name, description))
+        door = openai_compat.Door(
+            self.supervisor, self.live, self.database, chat_config, self.model.name, describe_model(settings)
+        )
+        self.include_router(openai_compat.router(door))
         self.router.routes.append(self.mcp.route)
-        doctor = Doctor(self.database, self.registry, model_check(settings))
+        doctor = Doctor(self.database, lambda: build_live_log(settings, "doctor"), self.registry, model_check(settings))
         self.include_router(about.router(describe(settings, self.model.name), self.registry, doctor))
         self.include_router(ops.router(self.ready, self.metrics))
         self.include_router(page.router(self.model.name, description, f"http://{settings.host}:{settings.port}/"))

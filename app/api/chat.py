@@ -77,15 +77,16 @@ def router(supervisor: Supervisor, live: LiveLog, database: Database, config: Ch
     )
     async def chat(body: ChatRequest, who: Annotated[Principal, Depends(principal.current)]) -> FrameStream:
         """Start a turn and stream it."""
-        _check(body, config)
-        started = await supervisor.start(_new_turn(body, who, config), retry=body.retry_message_id is not None)
-        reader = await _reader(started, live, database, who)
+        check(body, config)
+        started = await supervisor.start(new_turn(body, who, config), retry=body.retry_message_id is not None)
+        reader = await whole_turn(started, live, database, who)
         return FrameStream(reader, heartbeat_s=config.heartbeat_s)
 
     return routes
 
 
-def _check(body: ChatRequest, config: ChatConfig) -> None:
+def check(body: ChatRequest, config: ChatConfig) -> None:
+    """Raises AppError for a question that can't be taken: no model to ask, nothing asked, too long."""
     if config.unconfigured is not None:
         raise AppError(TurnErrorCode.NO_CHAT_MODEL, config.unconfigured)
     if body.retry_message_id is not None:
@@ -100,8 +101,8 @@ def _check(body: ChatRequest, config: ChatConfig) -> None:
         raise AppError(RefusalCode.TOO_LARGE, f"message: {given} characters were given; at most {most} are taken.")
 
 
-def _new_turn(body: ChatRequest, who: Principal, config: ChatConfig) -> NewTurn:
-    first_line = body.message.split("\n", 1)[0]
+def new_turn(body: ChatRequest, who: Principal, config: ChatConfig) -> NewTurn:
+    """The question as admission takes it, titled from its first line."""
     return NewTurn(
         turn_id=new_id(),
         question_id=str(body.retry_message_id) if body.retry_message_id else new_id(),
@@ -109,7 +110,7 @@ def _new_turn(body: ChatRequest, who: Principal, config: ChatConfig) -> NewTurn:
         owner=who.owner,
         replica=config.replica,
         question=body.message,
-        title=cut(" ".join(first_line.split()), TITLE_CHARS),
+        title=title_of(body.message),
         conversation_id=str(body.conversation_id) if body.conversation_id else None,
         base=body.base if body.conversation_id else body.base or "default",
         as_of=body.as_of,
@@ -117,7 +118,12 @@ def _new_turn(body: ChatRequest, who: Principal, config: ChatConfig) -> NewTurn:
     )
 
 
-async def _reader(
+def title_of(question: str) -> str:
+    """What a conversation that begins with this question is called."""
+    return cut(" ".join(question.split("\n", 1)[0].split()), TITLE_CHARS)
+
+
+async def whole_turn(
     started: AdmittedTurn | KnownRequest, live: LiveLog, database: Database, who: Principal
 ) -> Reader | None:
     """A reader from the turn's first frame; for a repeated request whose log is gone, from what was stored."""

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from app.errors import AppError, RefusalCode
+from app.live.log import LiveLog, LogUnavailable
 from app.llm.model import Model
 from app.llm.probe import Finding, probe
 from app.store import migrate
@@ -39,8 +40,9 @@ class ModelCheck:
 class Doctor:
     """The examination of a running server, one at a time: each costs a few tokens of the model."""
 
-    def __init__(self, database: Database, registry: Registry, check: ModelCheck) -> None:
+    def __init__(self, database: Database, live: Callable[[], LiveLog], registry: Registry, check: ModelCheck) -> None:
         self._database = database
+        self._live = live
         self._registry = registry
         self._check = check
         self._examining = asyncio.Lock()
@@ -55,8 +57,8 @@ class Doctor:
             message = "The doctor is looking already; wait for that examination to end."
             raise AppError(RefusalCode.CONFLICT, message, retry_after_s=BUSY_RETRY_S)
         async with self._examining:
-            database = await database_findings(self._database)
-            return [*database, *tool_findings(self._registry), *await model_findings(self._check)]
+            kept = [*await database_findings(self._database), await live_finding(self._live())]
+            return [*kept, *tool_findings(self._registry), *await model_findings(self._check)]
 
 
 async def database_findings(database: Database) -> list[Finding]:
@@ -72,6 +74,16 @@ async def database_findings(database: Database) -> list[Finding]:
         return [answers, Finding("migrations", "ok", f"at revision {at}")]
     hint = "Restart every server on the newest version, which brings the schema up."
     return [answers, Finding("migrations", "failed", f"at revision {at}, and this version knows {newest}", hint)]
+
+
+async def live_finding(live: LiveLog) -> Finding:
+    """Whether the live log can carry frames; asked over connections of its own, closed afterwards."""
+    try:
+        async with live.running():
+            return Finding("live log", "ok", live.where)
+    except LogUnavailable as error:
+        hint = "Check TURNSTREAM_REDIS_URL; leave it unset where there is one process."
+        return Finding("live log", "unreachable", error.message, hint)
 
 
 def tool_findings(registry: Registry) -> list[Finding]:

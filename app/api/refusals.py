@@ -1,7 +1,7 @@
 """Every refusal looks the same: `{"error": {"code", "message"}}` with a fitting status, before any SSE byte.
 
 One mapper from our errors, the framework's and validation's to that shape. What has begun to stream can't be
-refused any more; it ends with a frame. Source: DESIGN section 4.
+refused any more; it ends with a frame. Under /v1 the shape is OpenAI's. Source: DESIGN section 4.
 """
 
 from typing import Annotated, cast
@@ -13,6 +13,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
+from app.api import openai_errors
 from app.errors import AppError, ErrorCode, RefusalCode, TurnErrorCode
 
 _log = structlog.get_logger(__name__)
@@ -52,16 +53,20 @@ async def _refuse(request: Request, error: Exception) -> JSONResponse:
     if refusal.status >= 500:
         _log.error("refused", code=refusal.code, path=request.url.path, exc_info=refusal)
     headers = None if refusal.retry_after_s is None else {"Retry-After": str(refusal.retry_after_s)}
-    return response(refusal.code, refusal.message, refusal.status, headers)
+    if isinstance(refusal, openai_errors.Unfit):
+        return openai_errors.response(
+            refusal.known_as, refusal.message, refusal.status, headers, param=refusal.param
+        )
+    return _shaped(request, refusal.code, refusal.message, refusal.status, headers)
 
 
 async def _refuse_invalid(request: Request, error: Exception) -> JSONResponse:
-    del request
     faults = cast("RequestValidationError", error).errors()
     if any(fault["type"] == "json_invalid" for fault in faults):
-        return response(RefusalCode.BAD_REQUEST, "The body is not valid JSON.", 400)
+        return _shaped(request, RefusalCode.BAD_REQUEST, "The body is not valid JSON.", 400)
     parts = [f"{'.'.join(str(p) for p in f['loc'][1:]) or 'body'}: {f['msg']}" for f in faults[:5]]
-    return response(RefusalCode.INVALID, "; ".join(parts), 422)
+    param = openai_errors.place(faults[0]["loc"][1:]) or None
+    return _shaped(request, RefusalCode.INVALID, "; ".join(parts), 422, param=param)
 
 
 async def _refuse_http(request: Request, error: Exception) -> JSONResponse:
@@ -69,9 +74,24 @@ async def _refuse_http(request: Request, error: Exception) -> JSONResponse:
     codes = {404: RefusalCode.NOT_FOUND, 405: RefusalCode.METHOD_NOT_ALLOWED, 413: RefusalCode.TOO_LARGE}
     code = codes.get(known.status_code, RefusalCode.BAD_REQUEST)
     message = f"There is no {request.url.path}." if known.status_code == 404 else str(known.detail)
-    return response(code, message, known.status_code, dict(known.headers) if known.headers else None)
+    return _shaped(request, code, message, known.status_code, dict(known.headers) if known.headers else None)
 
 
 async def _refuse_internal(request: Request, error: Exception) -> JSONResponse:
     _log.error("request_failed", path=request.url.path, exc_info=error)
-    return response(TurnErrorCode.INTERNAL, "Something went wrong on our side; the log says what.", 500)
+    return _shaped(request, TurnErrorCode.INTERNAL, "Something went wrong on our side; the log says what.", 500)
+
+
+def _shaped(
+    request: Request,
+    code: ErrorCode,
+    message: str,
+    status: int,
+    headers: dict[str, str] | None = None,
+    *,
+    param: str | None = None,
+) -> JSONResponse:
+    """The refusal in the shape that callers of this path read."""
+    if openai_errors.speaks(request.url.path):
+        return openai_errors.response(code, message, status, headers, param=param)
+    return response(code, message, status, headers)

@@ -5,11 +5,11 @@ import asyncio
 from rich.console import Console
 from rich.table import Table
 
-from app.api.doctor import model_findings, tool_findings
+from app.api.doctor import live_finding, model_findings, tool_findings
 from app.cli.report import report
 from app.errors import StartError
 from app.llm.probe import Finding
-from app.main import model_check
+from app.main import build_live_log, model_check
 from app.serve import configure_logging, database_address
 from app.settings import PREFIX, Settings, read
 from app.store import migrate
@@ -23,10 +23,16 @@ def run() -> int:
     with report():
         settings = read()
     configure_logging("error")
-    model = asyncio.run(model_findings(model_check(settings)))
-    findings = [*_database(settings), *tool_findings(registry.load(settings.tools)), *model]
+    outside = asyncio.run(_outside(settings))
+    findings = [*_database(settings), *tool_findings(registry.load(settings.tools)), *outside]
     _print(findings)
     return 1 if any(finding.verdict != "ok" for finding in findings) else 0
+
+
+async def _outside(settings: Settings) -> list[Finding]:
+    """What is asked over the network: the live log and the model."""
+    live = build_live_log(settings, "doctor")
+    return [await live_finding(live), *await model_findings(model_check(settings))]
 
 
 def _database(settings: Settings) -> list[Finding]:

@@ -124,6 +124,11 @@ class LiveLog(Protocol):
     """All live turns that this process can serve, and what processes have to tell each other about them."""
 
     @property
+    def where(self) -> str:
+        """Where frames are kept, for a person; without secrets."""
+        ...
+
+    @property
     def healthy(self) -> bool:
         """Whether all that the log needs to run does; false only where something died that must not."""
         ...

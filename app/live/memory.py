@@ -100,6 +100,8 @@ class MemoryReader:
 class MemoryLog:
     """The turns whose frames are in this process. Implements LiveLog, for one process alone."""
 
+    where = "in this process"
+
     def __init__(self, keep_s: float = KEEP_S, *, on_dropped: Callable[[MemoryTurn], None] | None = None) -> None:
         self._keep_s = keep_s
         self._on_dropped = on_dropped

@@ -61,6 +61,8 @@ class RedisLog:
         self._follower.on_return = self._pump.look_again
         self._tasks: list[asyncio.Task[None]] = []
 
+    where = "Redis Streams"
+
     @property
     def healthy(self) -> bool:
         """Whether frames are carried, or will be when Redis is back; false when a task died."""

@@ -5,6 +5,7 @@ runs, its row is app/store/leases.py's. JSON columns take encoded JSON text. Sou
 D06 and S09.
 """
 
+import json
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -13,6 +14,8 @@ from sqlalchemy.exc import IntegrityError
 
 from app.errors import AppError, RefusalCode, TurnErrorCode
 from app.store.engine import Database
+from app.store.ids import new_id
+from app.store.threads import EarlierMessage
 
 LEASE_S = 15
 """How long a running turn stays its process's own without a renewal."""
@@ -20,7 +23,10 @@ LEASE_S = 15
 
 @dataclass(frozen=True, slots=True)
 class NewTurn:
-    """What admission needs. Exactly one of `base` (a new conversation) and `conversation_id` decides where."""
+    """What admission needs. Exactly one of `base` (a new conversation) and `conversation_id` decides where.
+
+    A new conversation begins with `earlier`, messages that were exchanged elsewhere.
+    """
 
     turn_id: str
     question_id: str
@@ -33,6 +39,7 @@ class NewTurn:
     base: str | None
     as_of: str | None
     request_id: str | None
+    earlier: tuple[EarlierMessage, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +113,18 @@ WITH c AS (
     RETURNING id
 )
 SELECT c.id, c.base_id, c.title, CAST(NULL AS text) AS base_name FROM c, t
+""")
+
+_BEGIN_WITH = text("""
+WITH c AS (
+    INSERT INTO conversations (id, owner, base_id, title)
+    SELECT CAST(:new_conversation_id AS uuid), :owner, b.id, :title FROM bases b WHERE b.name = :base
+    RETURNING id
+)
+INSERT INTO messages (id, conversation_id, position, role, content)
+SELECT CAST(e.id AS uuid), c.id, e.position, e.role, e.content
+FROM c, jsonb_to_recordset(CAST(:earlier AS jsonb)) AS e(id text, position integer, role text, content text)
+RETURNING conversation_id
 """)
 
 _NEXT = text("""
@@ -213,12 +232,29 @@ async def admit(database: Database, new: NewTurn) -> AdmittedTurn | KnownRequest
     """
     parameters = _parameters(new)
     try:
+        if new.earlier and new.conversation_id is None:
+            return await _admit_after(database, new, parameters)
         async with database.single() as connection:
             row = (await connection.execute(_NEXT if new.conversation_id else _FIRST, parameters)).one_or_none()
     except IntegrityError as error:
         return await _refused_or_known(database, new, error)
     if row is None:
         raise await _not_there(database, new)
+    return _admitted(new, row, new.question)
+
+
+async def _admit_after(database: Database, new: NewTurn, parameters: dict[str, Any]) -> AdmittedTurn:
+    """A first question that follows messages exchanged elsewhere: both are stored, or neither."""
+    told = [
+        {"id": new_id(), "position": position, "role": message.role, "content": message.content}
+        for position, message in enumerate(new.earlier, 1)
+    ]
+    async with database.begin() as connection:
+        begun = await connection.execute(_BEGIN_WITH, parameters | {"earlier": json.dumps(told)})
+        if not begun.all():
+            raise await _not_there(database, new)
+        continued = parameters | {"conversation_id": new.new_conversation_id}
+        row = (await connection.execute(_NEXT, continued)).one()
     return _admitted(new, row, new.question)
 
 
@@ -281,7 +317,7 @@ def _admitted(new: NewTurn, row: Row[Any], question: str) -> AdmittedTurn:
         row.title,
         question,
         new.as_of,
-        first=new.conversation_id is None,
+        first=new.conversation_id is None and not new.earlier,
         replica=new.replica,
     )
 

@@ -67,7 +67,7 @@ class Books:
         written: dict[str, _Written] = {}
         for running in turns:
             turn, publisher = running.turn, running.publisher
-            before = self._written.get(turn.turn_id, _Written(1, 0))
+            before = self._written.setdefault(turn.turn_id, _Written(1, 0))
             now = _Written(publisher.next_seq - 1, len(running.kept.draft.steps))
             if now == before:
                 continue
@@ -76,7 +76,8 @@ class Books:
             written[turn.turn_id] = now
         if drafts:
             await leases.write(self._database, self._replica, drafts)
-            self._written |= written
+            for turn_id in written.keys() & self._written.keys():  # a turn may have been closed meanwhile
+                self._written[turn_id] = written[turn_id]
 
     def close(self, turn_id: str) -> None:
         """The turn is over, or not ours any more."""

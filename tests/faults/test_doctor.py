@@ -34,7 +34,7 @@ async def test_an_endpoint_that_can_do_everything_passes(database_url: URL) -> N
     """Every row is ok, the status is 0, and the key is shown as ***."""
     status, said = await examined(database_url, CALLED)
     assert status == 0, said
-    for row in ("database", "migrations", "endpoint", "tool calling", "tool_choice required", "stream usage"):
+    for row in ("database", "migrations", "live log", "endpoint", "tool calling", "tool_choice required", "stream usage"):
         assert row in said
     assert "missing" not in said
     assert "***" in said
@@ -90,3 +90,13 @@ async def test_without_a_model_the_offline_one_is_named(folder: Path) -> None:
     status, said = await run("doctor", data_dir=str(folder))
     assert status == 0, said
     assert "offline" in said
+
+
+async def test_a_redis_that_is_not_there_is_named_without_its_password(database_url: URL) -> None:
+    """The row says what to check; the exit status is 1."""
+    given = f"redis://:sk-secret-of-doctor@127.0.0.1:{free_port()}/0"
+    status, said = await run("doctor", database_url=address(database_url), redis_url=given)
+    assert status == 1
+    assert "live log" in said
+    assert "TURNSTREAM_REDIS_URL" in said
+    assert "sk-secret-of-doctor" not in said

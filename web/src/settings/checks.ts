@@ -5,6 +5,7 @@ const words = inLanguage({
   en: {
     database: "Where conversations, documents and facts are kept.",
     migrations: "Whether the database has the tables that this version needs.",
+    live: "Where a running answer's frames are kept, so that any tab can follow it.",
     tools: "What a turn can call to gather evidence.",
     tool: "A tool of an installed package that was asked for.",
     model: "Who answers.",
@@ -20,6 +21,7 @@ const words = inLanguage({
   zh: {
     database: "对话、文档和事实存放的地方。",
     migrations: "数据库是否具备本版本所需的表。",
+    live: "正在生成的回答的片段存放处，任何标签页都能从中接续。",
     tools: "一轮回答可以调用的工具。",
     tool: "所要求的、来自已安装软件包的工具。",
     model: "由谁回答。",
@@ -37,6 +39,7 @@ const words = inLanguage({
 const MEANINGS: Readonly<Record<string, string>> = {
   database: words.database,
   migrations: words.migrations,
+  "live log": words.live,
   tools: words.tools,
   model: words.model,
   endpoint: words.endpoint,
