@@ -33,6 +33,7 @@ class RefusalCode(StrEnum):
 
     BAD_REQUEST = "bad_request"
     INVALID = "invalid"
+    FORBIDDEN = "forbidden"
     NOT_FOUND = "not_found"
     METHOD_NOT_ALLOWED = "method_not_allowed"
     CONFLICT = "conflict"
@@ -58,6 +59,7 @@ STATUS: dict[ErrorCode, int] = {
     TurnErrorCode.INTERNAL: 500,
     RefusalCode.BAD_REQUEST: 400,
     RefusalCode.INVALID: 422,
+    RefusalCode.FORBIDDEN: 403,
     RefusalCode.NOT_FOUND: 404,
     RefusalCode.METHOD_NOT_ALLOWED: 405,
     RefusalCode.CONFLICT: 409,

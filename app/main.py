@@ -35,9 +35,11 @@ from app.api import (
     passages,
     proposals,
     refusals,
+    verdicts,
 )
 from app.api.doctor import Doctor, ModelCheck
 from app.api.mcp_http import McpDoor
+from app.api.origins import Origins
 from app.errors import AppError
 from app.knowledge.backfill import Backfill
 from app.knowledge.bulk import ingest_paths
@@ -56,14 +58,16 @@ from app.llm.extractive import Extractive
 from app.llm.model import Model
 from app.llm.openai_chat import EndpointConfig, OpenAIChat
 from app.metrics import Metrics
-from app.settings import PREFIX, Settings
+from app.settings import PREFIX, Settings, is_loopback
 from app.store import bases as stored_bases
 from app.store.engine import Database, StoreUnavailable
 from app.store.jobs import conninfo
 from app.tools import registry
+from app.tools.registry import Registry
 from app.turn import prompts
 from app.turn.lifecycle import TurnParts
 from app.turn.policy import Limits
+from app.turn.prompts import Wording
 from app.turn.supervisor import Supervisor
 
 OFFLINE = (
@@ -97,22 +101,7 @@ class Application(FastAPI):
         self.extraction = build_extraction(settings, self.database, database_url, self.model)
         self.registry = registry.load(settings.tools)
         self.metrics = Metrics()
-        parts = TurnParts(
-            self.database,
-            self.model,
-            self.registry,
-            Limits(
-                max_rounds=settings.max_rounds,
-                retries=settings.llm_retries,
-                retry_base_s=settings.llm_retry_base_s,
-                retry_max_wait_s=settings.llm_retry_max_wait_s,
-            ),
-            nearest=nearest,
-            answer_max_chars=settings.answer_max_chars,
-            show_reasoning=settings.show_reasoning,
-            save_timeout_s=settings.save_timeout_s,
-            metrics=self.metrics,
-        )
+        parts = turn_parts(settings, self.database, self.model, self.registry, nearest=nearest, metrics=self.metrics)
         self.supervisor = Supervisor(parts, self.live, replica=self.replica)
         self.mcp = McpDoor(
             self.registry,
@@ -121,6 +110,9 @@ class Application(FastAPI):
             draining=lambda: self.supervisor.draining,
         )
         self._watch()
+        self.add_middleware(
+            Origins, loopback=is_loopback(settings.host), allowed=(settings.host, *settings.allowed_hosts)
+        )
         self._route()
 
     def _watch(self) -> None:
@@ -143,7 +135,7 @@ class Application(FastAPI):
         )
         self.include_router(bases.router(self.database))
         self.include_router(documents.router(self.database, self.ingest))
-        for reading in (passages, entities, facts, overview, proposals, embeddings):
+        for reading in (passages, entities, facts, overview, proposals, embeddings, verdicts):
             self.include_router(reading.router(self.database))
         self.include_router(extraction.router(self.database, self.extraction))
         door = openai_compat.Door(
@@ -181,8 +173,8 @@ class Application(FastAPI):
 async def _lifespan(app: FastAPI) -> AsyncGenerator[None, None]:
     if not isinstance(app, Application):
         raise TypeError("this lifespan belongs to Application")
-    about = describe_model(app.settings)
-    _log.info("starting", replica=app.replica, model=app.model.name, about=about, prompt=prompts.PROMPT_VERSION)
+    about, prompt = describe_model(app.settings), prompt_words(app.settings).version
+    _log.info("starting", replica=app.replica, model=app.model.name, about=about, prompt=prompt)
     try:
         async with (
             app.ingest.running(),
@@ -233,6 +225,41 @@ def build_live_log(settings: Settings, replica: str) -> LiveLog:
     if settings.redis_url is None:
         return MemoryLog()
     return RedisLog(settings.redis_url.get_secret_value(), replica)
+
+
+def turn_parts(
+    settings: Settings,
+    database: Database,
+    model: Model,
+    tools: Registry,
+    *,
+    metrics: Metrics,
+    nearest: Nearest | None = None,
+    words: Wording | None = None,
+) -> TurnParts:
+    """What turns are run with, by the settings; `words` are another version of the prompts than the configured one."""
+    return TurnParts(
+        database,
+        model,
+        tools,
+        Limits(
+            max_rounds=settings.max_rounds,
+            retries=settings.llm_retries,
+            retry_base_s=settings.llm_retry_base_s,
+            retry_max_wait_s=settings.llm_retry_max_wait_s,
+        ),
+        nearest=nearest,
+        words=words or prompt_words(settings),
+        answer_max_chars=settings.answer_max_chars,
+        show_reasoning=settings.show_reasoning,
+        save_timeout_s=settings.save_timeout_s,
+        metrics=metrics,
+    )
+
+
+def prompt_words(settings: Settings) -> Wording:
+    """The configured version of the prompts; the newest where none is."""
+    return prompts.LATEST if settings.prompt_version is None else prompts.VERSIONS[settings.prompt_version]
 
 
 def build_model(settings: Settings) -> Model:
@@ -317,7 +344,7 @@ def describe(settings: Settings, model: str) -> about.Shown:
     host = None if settings.llm_base_url is None else EndpointConfig(settings.llm_base_url, model).host
     return about.Shown(
         version=version("turnstream"),
-        prompt_version=prompts.PROMPT_VERSION,
+        prompt_version=prompt_words(settings).version,
         model=about.AnsweringModel(
             name=model,
             description=describe_model(settings),
