@@ -14,6 +14,7 @@ from pydantic import Field, SecretStr, ValidationError, field_validator, model_v
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from app.errors import StartError
+from app.turn import prompts
 
 PREFIX = "TURNSTREAM_"
 
@@ -69,6 +70,7 @@ class Settings(BaseSettings):
     )
 
     show_reasoning: bool = Field(default=False, description="Show a thinking model's reasoning as a step.")
+    prompt_version: int | None = Field(None, description="The version of the prompts; unset: the newest.")
     max_rounds: int = Field(6, ge=1, le=50, description="Model requests of a turn that may call tools.")
     heartbeat_s: float = Field(15, gt=0, description="A comment is sent on a stream that was quiet this long.")
     answer_max_chars: int = Field(400_000, ge=1_000, description="The longest answer that is published.")
@@ -83,6 +85,13 @@ class Settings(BaseSettings):
     def _an_http_address(cls, value: str | None) -> str | None:
         if value is not None and not _is_http(value):
             raise ValueError("an http:// or https:// address")
+        return value
+
+    @field_validator("prompt_version")
+    @classmethod
+    def _a_known_version(cls, value: int | None) -> int | None:
+        if value is not None and value not in prompts.VERSIONS:
+            raise ValueError(f"one of {prompts.listed()}")
         return value
 
     @field_validator("data_dir")

@@ -1,12 +1,24 @@
-"""The command line: serve, migrate, ingest, facts, doctor, mcp. Imports what a command needs only when it runs."""
+"""The command line. Imports what a command needs only when it runs."""
 
 import sys
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 import click
 
 EXISTING = click.Path(exists=True, path_type=Path)
 BASE = click.option("--base", default="default", show_default=True, help="The base it is about.")
+
+
+class AskOptions(TypedDict):
+    """The argument and options of `ask`."""
+
+    question: str
+    base: str | None
+    conversation: str | None
+    as_of: str | None
+    url: str | None
+    as_json: bool
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -82,6 +94,25 @@ def extract_facts(base: str) -> None:
 
 
 @main.command()
+@click.argument("question")
+@click.option("--base", help="The base of a new conversation; unset: default.")
+@click.option("--conversation", help="The id of a conversation to go on with.")
+@click.option("--as-of", help="Answer from what the base held then: a year, a month, a day or an instant.")
+@click.option("--url", envvar="TURNSTREAM_URL", help="A server to ask; unset: one at HOST:PORT, or this process.")
+@click.option("--json", "as_json", is_flag=True, help="Print each frame as a line of JSON.")
+def ask(**given: Unpack[AskOptions]) -> None:
+    """Ask a question; steps and the answer come as they are made. Ctrl-C stops the turn.
+
+    Exit status: 0 answered, 1 failed, 2 could not begin, 130 stopped.
+    """
+    from app.cli.ask import run
+    from app.cli.ask_frames import Question
+
+    question = Question(given["question"], given["base"], given["conversation"], given["as_of"])
+    sys.exit(run(question, url=given["url"], as_json=given["as_json"]))
+
+
+@main.command()
 def doctor() -> None:
     """Check the database, its schema and the configured model; says what the endpoint supports."""
     from app.cli.doctor import run
@@ -96,6 +127,68 @@ def mcp(base: str) -> None:
     from app.cli.mcp import run
 
     run(base)
+
+
+class RunOptions(TypedDict):
+    """The options of `harness run`."""
+
+    models: tuple[str, ...]
+    prompts: tuple[int, ...]
+    base: str
+    repeat: int
+    concurrency: int
+    resume: str | None
+    json_path: Path | None
+    html_path: Path | None
+
+
+@main.group()
+def harness() -> None:
+    """Measure whether answers rest on evidence: scripted turns, in process, kept with what they were run with."""
+
+
+@harness.command("run")
+@click.argument("script")
+@click.option("--model", "models", multiple=True, help="A model of the configured endpoint. Repeatable.")
+@click.option("--prompt", "prompts", multiple=True, type=int, help="A version of the prompts. Repeatable.")
+@click.option("--base", default="sample", show_default=True, help="The base to ask; an empty one gets the sample.")
+@click.option("--repeat", default=1, show_default=True, type=click.IntRange(1, 1_000), help="How often all is asked.")
+@click.option("--concurrency", default=4, show_default=True, type=click.IntRange(1, 64), help="Conversations at once.")
+@click.option("--resume", metavar="RUN", help="An interrupted run to go on with.")
+@click.option("--json", "json_path", type=click.Path(dir_okay=False, path_type=Path), help="Write the report there.")
+@click.option("--html", "html_path", type=click.Path(dir_okay=False, path_type=Path), help="Write a page there.")
+def harness_run(script: str, **given: Unpack[RunOptions]) -> None:
+    """Run SCRIPT, a shipped script's name or a path to a .yaml; exits with 1 when a turn misses what is expected."""
+    from app.cli.harness import Outputs, Wanted, run_script
+
+    wanted = Wanted(
+        script,
+        given["models"],
+        given["prompts"],
+        given["base"],
+        repeats=given["repeat"],
+        at_once=given["concurrency"],
+        resume=given["resume"],
+    )
+    sys.exit(run_script(wanted, Outputs(given["json_path"], given["html_path"])))
+
+
+@harness.command("list")
+def harness_list() -> None:
+    """The runs that are kept, newest first."""
+    from app.cli.harness import list_runs
+
+    sys.exit(list_runs())
+
+
+@harness.command("compare")
+@click.argument("a")
+@click.argument("b")
+def harness_compare(a: str, b: str) -> None:
+    """Say how A and B differ: runs or JSON reports; RUN#MODEL@PROMPT picks one arm of several."""
+    from app.cli.harness_compare import run
+
+    sys.exit(run(a, b))
 
 
 if __name__ == "__main__":

@@ -1,12 +1,18 @@
-"""What a command can't do is said in one line on stderr, with exit status 2; anything else is a bug and shows."""
+"""What a command can't do is said in one line on stderr, with exit status 2; anything else is a bug and shows.
+
+And where a command's tables go.
+"""
 
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 
 import click
+from rich.console import Console
 
 from app.errors import StartError
+
+WIDTH_UNKNOWN = 200
 
 
 @contextmanager
@@ -17,3 +23,9 @@ def report() -> Generator[None, None, None]:
     except StartError as error:
         click.echo(f"turnstream: {error}", err=True)
         sys.exit(2)
+
+
+def table_console() -> Console:
+    """Standard output for tables; where it is no terminal, wide enough for their cells."""
+    console = Console()
+    return console if console.is_terminal else Console(width=WIDTH_UNKNOWN)

@@ -312,3 +312,32 @@ embeddings = Table(
     Column("embedding", ARRAY(REAL)),  # null where the model refused the text
     Index("ix_embeddings_model_id", "model_id"),
 )
+
+
+# Runs of the harness: what each was to do, and what was seen of each turn. A turn's record is the harness's own JSON.
+harness_runs = Table(
+    "harness_runs",
+    metadata,
+    _id(),
+    Column("script", Text, nullable=False),  # the script's name
+    Column("plan", JSONB, nullable=False),  # script and base with their hashes, arms, repeats
+    Column("finished_at", DateTime(timezone=True)),  # null while it runs, and after it was interrupted
+    _created(),
+    Index("ix_harness_runs_created_at", "created_at"),
+)
+
+harness_turns = Table(
+    "harness_turns",
+    metadata,
+    Column("run_id", UUID(as_uuid=False), ForeignKey("harness_runs.id", ondelete="CASCADE"), primary_key=True),
+    Column("model", Text, primary_key=True),
+    Column("prompt", Integer, primary_key=True),
+    Column("repeat", Integer, primary_key=True),
+    Column("conversation", Text, primary_key=True),  # its name in the script
+    Column("turn", Integer, primary_key=True),  # from 1
+    Column("record", JSONB, nullable=False),
+    _created(),
+)
+
+# Verdicts over time are counted over a base's answers of a stretch of time.
+Index("ix_messages_answered_at", messages.c.created_at, postgresql_where=text("role = 'assistant'"))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from app.llm.model import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
 from app.tools.tool import Entity, NumberedSource
-from app.turn import prompts
+from app.turn.prompts import LATEST, Wording
 
 HISTORY_MESSAGES = 20
 HISTORY_CHARS = 32_000
@@ -47,16 +47,17 @@ class Prompt:
     question: str
     past: tuple[PastTurn, ...] = ()
     entities: tuple[Entity, ...] = ()
+    words: Wording = LATEST
 
     def messages(self) -> tuple[Message, ...]:
         """System prompt, history, entity block, question. The block is a system message: as a user message
         the model would answer it (seed 003).
         """
-        out: list[Message] = [SystemMessage(prompts.SYSTEM)]
+        out: list[Message] = [SystemMessage(self.words.system)]
         for turn in self.past:
             out += [UserMessage(turn.question), *turn.exchange, AssistantMessage(turn.answer)]
         if self.entities:
-            out.append(SystemMessage(entity_block(self.entities)))
+            out.append(SystemMessage(entity_block(self.entities, self.words.entities)))
         out.append(UserMessage(self.question))
         return tuple(out)
 
@@ -74,7 +75,7 @@ class Prompt:
         repair: str | None,
     ) -> tuple[Message, ...]:
         """The fresh answer request: a system prompt of its own and one user message of JSON, no tool messages."""
-        system = prompts.ANSWER if repair is None else f"{prompts.ANSWER}\n\n{prompts.REPAIR[repair]}"
+        system = self.words.answer if repair is None else f"{self.words.answer}\n\n{self.words.repair[repair]}"
         background = [
             {"speaker": speaker, "text": text}
             for turn in self.past
@@ -143,10 +144,10 @@ def complete_exchange(messages: Sequence[Message]) -> tuple[Message, ...]:
     return tuple(out)
 
 
-def entity_block(entities: Sequence[Entity]) -> str:
-    """The entity lines under their heading; bars and line breaks inside names can't forge another field."""
+def entity_block(entities: Sequence[Entity], heading: str) -> str:
+    """The entity lines under the heading; bars and line breaks inside names can't forge another field."""
     lines = (" | ".join(_field(part) for part in (e.id, e.name, e.type or "")) for e in entities[:ENTITY_LIMIT])
-    return "\n".join([prompts.ENTITIES, *lines])
+    return "\n".join([heading, *lines])
 
 
 def _field(text: str) -> str:

@@ -29,12 +29,13 @@ from app.store.ids import new_id
 from app.store.turns import AdmittedTurn, Answer, Saved
 from app.tools.registry import Registry
 from app.tools.tool import Citations, Entity, NumberedSource, ToolContext
-from app.turn import prompts, runner
+from app.turn import runner
 from app.turn.answer import carried, valid_citations, verdict
 from app.turn.checkpoint import Kept
 from app.turn.context import HISTORY_CHARS, HISTORY_MESSAGES, PastTurn, Prompt, complete_exchange, window
 from app.turn.outcome import NOT_SAVED, Answered, Broke, Outcome, Stopped, failed_frame, status_of
 from app.turn.policy import Ledger, Limits, Mode, Policy
+from app.turn.prompts import LATEST, Wording
 from app.turn.publish import AnswerTooLong, Publisher
 from app.turn.toolbox import Toolbox
 
@@ -53,6 +54,7 @@ class TurnParts:
     registry: Registry
     limits: Limits
     nearest: Nearest | None = None
+    words: Wording = LATEST
     answer_max_chars: int = 400_000
     show_reasoning: bool = False
     save_timeout_s: float = 10.0
@@ -169,8 +171,9 @@ async def run_turn(parts: TurnParts, running: Running) -> Conclusion:
 async def _work(parts: TurnParts, running: Running, past: list[PastMessage]) -> Outcome:
     prompt = Prompt(
         running.turn.question,
-        window(past_turns(past), HISTORY_CHARS),
+        window(past_turns(past, parts.words), HISTORY_CHARS),
         known_entities(past),
+        parts.words,
     )
     kept, publisher = running.kept, running.publisher
     # the backoff's jitter is no secret
@@ -287,7 +290,7 @@ def unsaved(answer: Answer) -> Answer:
     return replace(answer, status="failed", error_code=NOT_SAVED.code, error_message=NOT_SAVED.message)
 
 
-def past_turns(past: list[PastMessage]) -> list[PastTurn]:
+def past_turns(past: list[PastMessage], words: Wording) -> list[PastTurn]:
     """Stored messages as questions with their answers, oldest first.
 
     A question whose answer failed without text is left out; a stopped or broken answer is shown as unfinished.
@@ -303,7 +306,7 @@ def past_turns(past: list[PastMessage]) -> list[PastTurn]:
             continue
         content = message.content
         if message.stopped or message.error_code:
-            note = prompts.UNFINISHED_STOPPED if message.stopped else prompts.UNFINISHED_BROKEN
+            note = words.unfinished_stopped if message.stopped else words.unfinished_broken
             content = f"{content}\n\n{note}"
         exchange = complete_exchange([from_stored(m) for m in message.tool_exchange])
         out.append(PastTurn(question, exchange, content))

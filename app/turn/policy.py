@@ -14,7 +14,6 @@ from app.errors import TurnErrorCode
 from app.llm.failures import ContentFiltered, ContextTooLong, Interrupted, ModelFailure, Rejected
 from app.llm.model import Feature, Finish, Message, ModelRequest, ToolSpec
 from app.tools.tool import Entity, NumberedSource
-from app.turn import prompts
 from app.turn.check_call import Catalogue, Past, check, signature
 from app.turn.context import Observation, Prompt
 from app.turn.gather import one_shot
@@ -168,17 +167,17 @@ class Policy:
             if ledger.asked_after_markup:
                 return _fail_markup()
             ledger.asked_after_markup = True
-            return AskAgain(prompts.MARKUP_FEEDBACK, keep_text=True)
+            return AskAgain(self._prompt.words.markup_feedback, keep_text=True)
         if not view.visible_text.strip():
             if ledger.asked_after_empty:
                 return _fail_empty()
             ledger.asked_after_empty = True
-            return AskAgain(prompts.EMPTY_FEEDBACK, keep_text=False)
+            return AskAgain(self._prompt.words.empty_feedback, keep_text=False)
         if not ledger.gate_open:
             if ledger.asked_after_promise:
                 return self._go_one_shot()
             ledger.asked_after_promise = True
-            return AskAgain(prompts.GATE_FEEDBACK, keep_text=True)
+            return AskAgain(self._prompt.words.gate_feedback, keep_text=True)
         return Accept(truncated=view.turn.finish is Finish.LENGTH)
 
     def _judge_answer(self, view: TurnView) -> ModelTurnFinished:

@@ -54,10 +54,12 @@ class _Owned:
 class Supervisor:
     """The turns of this process. Made by main.py; `active` spans its life."""
 
-    def __init__(self, parts: TurnParts, live: LiveLog, *, replica: str) -> None:
+    def __init__(self, parts: TurnParts, live: LiveLog, *, replica: str, takes_over: bool = True) -> None:
+        """`takes_over`: whether it goes on with turns whose process is gone; the harness has no business with them."""
         self._parts = parts
         self._live = live
         self._replica = replica
+        self._takes_over = takes_over
         self._owned: dict[str, _Owned] = {}
         self._unsaved: dict[str, Answer] = {}
         self._strays: frozenset[str] = frozenset()
@@ -271,7 +273,7 @@ class Supervisor:
             self._unsaved.pop(turn_id, None)
         await self._renew()
         await self._end_silence()
-        if self.draining:
+        if self.draining or not self._takes_over:
             return
         for lost in await leases.take(self._parts.database, self._replica):
             await self._take_over(lost)

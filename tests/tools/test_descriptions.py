@@ -125,7 +125,7 @@ def test_what_only_a_chat_may_call_is_listed() -> None:
 
 def test_the_system_prompt_explains_the_prefixes() -> None:
     """D13: that grammar stands there once, and in no description."""
-    assert all(f"`{prefix}: `" in prompts.SYSTEM for prefix in ("OK", "EMPTY", "ERROR"))
+    assert all(f"`{prefix}: `" in prompts.LATEST.system for prefix in ("OK", "EMPTY", "ERROR"))
 
 
 RENDER = """

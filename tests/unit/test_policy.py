@@ -32,9 +32,9 @@ from tests.unit.scripted import SPECS, Shelf, found, refusal, search
 
 EMPTY = Fail(TurnErrorCode.ANSWER_EMPTY, "The model returned no answer, also when asked again.")
 MARKUP = Fail(TurnErrorCode.ANSWER_TOOL_TEXT, "The model wrote a tool call as text instead of an answer, twice.")
-ASK_EMPTY = AskAgain(prompts.EMPTY_FEEDBACK, keep_text=False)
-ASK_PROMISE = AskAgain(prompts.GATE_FEEDBACK, keep_text=True)
-ASK_MARKUP = AskAgain(prompts.MARKUP_FEEDBACK, keep_text=True)
+ASK_EMPTY = AskAgain(prompts.LATEST.empty_feedback, keep_text=False)
+ASK_PROMISE = AskAgain(prompts.LATEST.gate_feedback, keep_text=True)
+ASK_MARKUP = AskAgain(prompts.LATEST.markup_feedback, keep_text=True)
 REPAIR = AskAgain(None, keep_text=False)
 SOURCE = NumberedSource(1, "chunk", "k1", "d1", "board.md", "The board", "…")
 
@@ -86,7 +86,7 @@ def test_the_answer_is_ordered_once_the_budget_is_spent() -> None:
     send = sent(hooks, AssistantMessage(None, (search("a"),)), ToolMessage("c1", "OK: x"))
     assert (send.request.tools, send.request.tool_choice, send.hold) == ((), None, True)
     system, user = send.request.messages
-    assert system == SystemMessage(prompts.ANSWER)
+    assert system == SystemMessage(prompts.LATEST.answer)
     assert isinstance(user, UserMessage)
     assert json.loads(user.content) == {
         "question": QUESTION,
@@ -162,7 +162,7 @@ def test_without_a_round_left_the_feedback_goes_to_the_ordered_answer() -> None:
     """Once something was gathered, the budget's end asks for the answer, not for another call."""
     hooks = opened(limits=Limits(max_rounds=2))
     assert judged(hooks, reply("")) == ASK_EMPTY
-    assert sent(hooks).request.messages[0] == SystemMessage(prompts.ANSWER)
+    assert sent(hooks).request.messages[0] == SystemMessage(prompts.LATEST.answer)
 
 
 # model turn finished, after the answer was ordered
@@ -192,7 +192,9 @@ def test_an_ordered_answer_is_repaired_once(
     """Case A05 B and DESIGN 6: empty, markup, a structured call or finish length is asked for once more."""
     hooks = ordered()
     assert judged(hooks, *replies) == action
-    expected = prompts.ANSWER if repair is None else f"{prompts.ANSWER}\n\n{prompts.REPAIR[repair]}"
+    expected = (
+        prompts.LATEST.answer if repair is None else f"{prompts.LATEST.answer}\n\n{prompts.LATEST.repair[repair]}"
+    )
     assert sent(hooks).request.messages[0] == SystemMessage(expected)
 
 

@@ -126,7 +126,7 @@ async def test_a_promise_is_sent_back_once_and_never_shown() -> None:
     assert played.events == [ANSWERED, *round_of(call), TextBegan(), Text("Two people."), ANSWERED, DONE]
     assert played.exchange(1) == (
         AssistantMessage("One moment, I will look."),
-        UserMessage(prompts.GATE_FEEDBACK),
+        UserMessage(prompts.LATEST.gate_feedback),
     )
 
 
@@ -162,7 +162,7 @@ async def test_an_empty_reply_after_the_tools_is_asked_for_once_more(blank: Repl
     """Case A02 A: '', blanks or reasoning only; no empty message goes into the history."""
     played = await play(says(calls=[search()]), blank, says("Answer"))
     assert (played.text, played.events[-1]) == ("Answer", DONE)
-    assert played.exchange(2) == (*played.exchange(1), UserMessage(prompts.EMPTY_FEEDBACK))
+    assert played.exchange(2) == (*played.exchange(1), UserMessage(prompts.LATEST.empty_feedback))
 
 
 async def test_a_second_empty_reply_ends_the_turn() -> None:
@@ -183,7 +183,7 @@ async def test_markup_is_held_back_and_sent_back_once() -> None:
         ANSWERED,
         DONE,
     ]
-    assert played.exchange(2)[2:] == (AssistantMessage("Checking. "), UserMessage(prompts.MARKUP_FEEDBACK))
+    assert played.exchange(2)[2:] == (AssistantMessage("Checking. "), UserMessage(prompts.LATEST.markup_feedback))
 
 
 async def test_markup_twice_is_never_an_answer() -> None:
@@ -223,7 +223,10 @@ async def test_an_ordered_answer_that_can_not_stand_is_repaired_once(bad: Reply,
     shown: list[RunEvent] = [ANSWERED, ANSWERED, TextBegan(), Text("Two people."), DONE]
     assert played.events == [*round_of(search()), *shown]
     assert played.model.requests[2] == ModelRequest(
-        (SystemMessage(f"{prompts.ANSWER}\n\n{prompts.REPAIR[reason]}"), played.model.requests[1].messages[1])
+        (
+            SystemMessage(f"{prompts.LATEST.answer}\n\n{prompts.LATEST.repair[reason]}"),
+            played.model.requests[1].messages[1],
+        )
     )
     assert len(played.shelf.ran) == 1
 
