@@ -20,7 +20,7 @@ from app.knowledge.nearest import Nearest
 from app.live.frames import Conversation, Done, Failed
 from app.live.log import Writer
 from app.llm.model import Model
-from app.llm.shape import from_stored, to_stored
+from app.llm.shape import to_stored
 from app.metrics import Metrics, TurnEnd
 from app.store import conversations, turns
 from app.store.conversations import PastMessage
@@ -28,11 +28,12 @@ from app.store.engine import Database, StoreUnavailable
 from app.store.ids import new_id
 from app.store.turns import AdmittedTurn, Answer, Saved
 from app.tools.registry import Registry
-from app.tools.tool import Citations, Entity, NumberedSource, ToolContext
+from app.tools.tool import Citations, NumberedSource, ToolContext
 from app.turn import runner
 from app.turn.answer import carried, valid_citations, verdict
 from app.turn.checkpoint import Kept
-from app.turn.context import HISTORY_CHARS, HISTORY_MESSAGES, PastTurn, Prompt, complete_exchange, window
+from app.turn.context import HISTORY_CHARS, HISTORY_MESSAGES, Prompt, complete_exchange, window
+from app.turn.history import known_entities, past_turns, previous_sources
 from app.turn.outcome import NOT_SAVED, Answered, Broke, Outcome, Stopped, failed_frame, status_of
 from app.turn.policy import Ledger, Limits, Mode, Policy
 from app.turn.prompts import LATEST, Wording
@@ -152,7 +153,7 @@ async def run_turn(parts: TurnParts, running: Running) -> Conclusion:
         if not running.turn.first:
             turn = running.turn
             past = await conversations.past(parts.database, turn.conversation_id, turn.question_id, HISTORY_MESSAGES)
-        previous = _previous_sources(past)
+        previous = previous_sources(past)
         outcome = await _work(parts, running, past)
     except asyncio.CancelledError:
         if running.reason is None:
@@ -288,42 +289,3 @@ async def save(parts: TurnParts, answer: Answer) -> Saved | None:
 def unsaved(answer: Answer) -> Answer:
     """The same answer as a failed one: what the reader was told is what is stored when the database is back."""
     return replace(answer, status="failed", error_code=NOT_SAVED.code, error_message=NOT_SAVED.message)
-
-
-def past_turns(past: list[PastMessage], words: Wording) -> list[PastTurn]:
-    """Stored messages as questions with their answers, oldest first.
-
-    A question whose answer failed without text is left out; a stopped or broken answer is shown as unfinished.
-    """
-    out: list[PastTurn] = []
-    question: str | None = None
-    for message in past:
-        if message.role == "user":
-            question = message.content
-            continue
-        if question is None or not message.content.strip():
-            question = None
-            continue
-        content = message.content
-        if message.stopped or message.error_code:
-            note = words.unfinished_stopped if message.stopped else words.unfinished_broken
-            content = f"{content}\n\n{note}"
-        exchange = complete_exchange([from_stored(m) for m in message.tool_exchange])
-        out.append(PastTurn(question, exchange, content))
-        question = None
-    return out
-
-
-def known_entities(past: list[PastMessage]) -> tuple[Entity, ...]:
-    """Entities identified earlier, each once, in the order they were first met."""
-    seen: dict[str, Entity] = {}
-    for message in past:
-        for entity in message.resolved:
-            seen.setdefault(str(entity["id"]), msgspec.convert(entity, Entity))
-    return tuple(seen.values())
-
-
-def _previous_sources(past: list[PastMessage]) -> tuple[NumberedSource, ...]:
-    if not past or past[-1].role != "assistant":
-        return ()
-    return tuple(msgspec.convert(s, NumberedSource) for s in past[-1].sources)
