@@ -42,8 +42,8 @@ class Connection(asyncio.Protocol):
     def _begin(self) -> None:
         """Be ready for a reply."""
         self._parser = httptools.HttpResponseParser(self)
-        # Both are read as browsers and h11 do. After a length beside chunks the connection isn't used again.
-        self._parser.set_dangerous_leniencies(lenient_chunked_length=True, lenient_optional_cr_before_lf=True)
+        # A length beside chunks doesn't count (RFC 9112 6.3), and the connection isn't used again.
+        self._parser.set_dangerous_leniencies(lenient_chunked_length=True)
         self._status = 0
         self._headers: list[tuple[bytes, bytes]] = []
         self._head = False  # whether the headers of the final response are there

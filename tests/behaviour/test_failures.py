@@ -60,12 +60,15 @@ def error(status: int, message: str, code: str | None = None, **headers: str) ->
 async def test_a_failure_ends_the_turn_with_its_code(
     app: App, endpoint: ScriptedEndpoint, reply: Reply, code: str, retryable: bool, requests: int
 ) -> None:
-    """What is transient is tried three times more, anything else not at all; no failure degrades the turn."""
+    """What is transient is tried three times more, anything else not at all; no failure degrades the turn.
+
+    A reset of a connection that was kept from an earlier request says nothing, and is once not counted (decision 0017).
+    """
     script = endpoint.script(reply)
     turn = await app.ask(f"How many? {script}")
     assert turn.error["code"] == code
     assert turn.error["retryable"] is retryable
-    assert len(script.requests) == requests
+    assert len(script.requests) - requests in ((0, 1) if reply is RESET else (0,))
     assert all("tools" in body for body in script.bodies)
     stored = (await app.messages(turn.conversation_id))[-1]
     assert (stored["role"], stored["content"], stored["error_code"]) == ("assistant", "", code)

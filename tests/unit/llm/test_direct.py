@@ -162,8 +162,8 @@ INFORMED = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\nTransfer-Encoding: chunke
     ("said", "status", "headers", "body", "idle"),
     [
         (INFORMED + OK, 200, [("content-length", "2")], b"ok", 1),
+        (CHUNKED.replace(b"chunked", b"Chunked ") + b"2\r\nok\r\n0\r\n\r\n", 200, [("transfer-encoding", "Chunked")], b"ok", 1),
         (CHUNKED + b"2;x=y\r\nok\r\n0\r\nX-Trailer: t\r\n\r\n", 200, [("transfer-encoding", "chunked")], b"ok", 1),
-        (b"HTTP/1.1 200 OK\nContent-Length: 2\n\nok", 200, [("content-length", "2")], b"ok", 1),
         (b"HTTP/1.1 204 No Content\r\n\r\n", 204, [], b"", 1),
         (b"HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n", 304, [("content-length", "5")], b"", 1),
         (b"HTTP/1.1 200\r\nA:\r\nB: \xe9 \r\nContent-Length: 0\r\n\r\n", 200, [("a", ""), ("b", "é"), ("content-length", "0")], b"", 1),
@@ -175,7 +175,7 @@ INFORMED = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\nTransfer-Encoding: chunke
         (OK + b"HTTP/1.1 500 Split\r\nContent-Length: 3\r\n\r\nbad", 200, [("content-length", "2")], b"ok", 0),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", 200, [("content-length", "9"), ("transfer-encoding", "chunked")], b"ok", 0),
     ],
-    ids=["informed", "trailers", "bare-lf", "204", "304", "odd-headers", "1.0", "1.0-kept", "close", "more", "another", "split", "both-framings"],
+    ids=["informed", "capital", "trailers", "204", "304", "odd-headers", "1.0", "1.0-kept", "close", "more", "another", "split", "both-framings"],
 )  # fmt: skip
 @pytest.mark.parametrize("whole", [True, False], ids=["at-once", "byte-by-byte"])
 @on_both_loops
@@ -219,12 +219,14 @@ async def test_a_body_without_a_length_ends_with_its_connection() -> None:
         b"HTTP/1.1 101 Switching Protocols\r\n\r\n",
         b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nX: a\r\n b\r\nContent-Length: 2\r\n\r\nok",
+        b"HTTP/1.1 200 OK\nContent-Length: 2\n\nok",
         b"HTTP/1.1 200 OK\r\nX : a\r\nContent-Length: 2\r\n\r\nok",
         b"HTTP/1.1 200 OK\r\nX: a\x00b\r\nContent-Length: 2\r\n\r\nok",
         b"HTTP/1.1 200 OK\r\nContent-Length: two\r\n\r\nok",
         b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok",
         b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\nok",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\t\r\n\r\n2\r\nok\r\n0\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
         CHUNKED + b"2\r\nok\r\n",
         CHUNKED + b"2\r\nok\r\n0\r\n",
@@ -235,7 +237,7 @@ async def test_a_body_without_a_length_ends_with_its_connection() -> None:
 )
 @on_both_loops
 async def test_what_is_not_http_is_refused(said: bytes) -> None:
-    """So is what ends too early; nothing is left open. An obs-fold is refused too (decision 0017)."""
+    """So is what ends too early; nothing is left open. A folded or bare-LF head is refused too (decision 0017)."""
     async with RawServer() as server, direct() as (transport, client):
         assert type(await failed(server, client, said)) is httpx.RemoteProtocolError
         assert transport.open == 0

@@ -57,6 +57,29 @@ async def test_silence_in_a_body_is_a_read_timeout_after_what_came() -> None:
         await peer.gone()
 
 
+@pytest.mark.parametrize(("said", "body"), [((), []), ((CHUNKED, b"2\r\nok\r\n"), [b"ok"])], ids=["head", "body"])
+@on_both_loops
+async def test_a_connection_that_breaks_is_a_read_error(said: tuple[bytes, ...], body: list[bytes]) -> None:
+    """Before the head, or behind what came (P06)."""
+    async with RawServer() as server, direct() as (transport, client):
+        pieces: list[bytes] = []
+
+        async def read() -> None:
+            async with client.stream("POST", server.url, content=b"{}") as response:
+                async for piece in response.aiter_raw():
+                    pieces.append(piece)  # noqa: PERF401  # seen from outside while it goes on
+
+        reading = asyncio.create_task(read())
+        peer = await server.accept()
+        await peer.request()
+        peer.say(*said)
+        await until(lambda: pieces == body)
+        peer.reset()
+        with pytest.raises(httpx.ReadError):
+            await reading
+        await until(lambda: transport.open == 0)
+
+
 @on_both_loops
 async def test_reading_may_take_longer_than_the_read_timeout_while_bytes_come() -> None:
     """The clock measures silence; a timer that rings meanwhile harms nobody."""
