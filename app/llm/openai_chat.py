@@ -1,7 +1,8 @@
 """OpenAIChat: any endpoint that speaks the OpenAI chat-completions protocol, over httpx, streaming.
 
 Decides when to read, for how long to wait and what kind of body came; sends a request once (retries are
-app/turn/policy.py's; a kept connection that was closed meanwhile is replaced by direct.py). What bytes, chunks and refusals mean is next door: event_stream, reply, failures.
+app/turn/policy.py's; a kept connection that was closed meanwhile is replaced by direct.py). What bytes, chunks and
+refusals mean is next door: event_stream, reply, failures.
 Clocks: connecting has a timeout, silence has one (httpx's read timeout), progress has one (read_ahead, case P15),
 and there is no total. Closing the generator closes the connection at once (case S04).
 
