@@ -4,7 +4,7 @@ One `Metrics` per application, with a registry of its own; names and labels stan
 counted per token. Labels are bounded: outcomes, verdicts, models and bases, never a person or a conversation.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -35,6 +35,13 @@ class TurnEnd:
     retries: int
     turned_back: int
     fell_back: bool
+
+    @property
+    def verdict(self) -> str:
+        """The evidence of a whole answer; of one that was cut short, how."""
+        if self.outcome == "done":
+            return self.evidence
+        return "stopped" if self.outcome == "stopped" else "failed"
 
 
 class Metrics:
@@ -68,7 +75,7 @@ class Metrics:
         """Count a turn; once, by the process that stored it."""
         model = end.model
         self._turns.labels(end.outcome, model).inc()
-        self._evidence.labels(end.evidence, model, end.base).inc()
+        self._evidence.labels(end.verdict, model, end.base).inc()
         self._duration.labels(model).observe(end.seconds)
         if end.first_text_s is not None:
             self._first_text.labels(model).observe(end.first_text_s)
@@ -86,7 +93,3 @@ class Metrics:
     def exposition(self) -> bytes:
         """All of it in Prometheus' text format, for CONTENT_TYPE."""
         return generate_latest(self._registry)
-
-    def names(self) -> Iterable[str]:
-        """The names as they are scraped, for the manual and its test."""
-        return sorted(metric.name for metric in self._registry.collect())

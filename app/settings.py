@@ -66,7 +66,7 @@ class Settings(BaseSettings):
 
     tools: tuple[str, ...] = Field((), description="Tools of installed packages to load, as a JSON list of names.")
     allowed_hosts: tuple[str, ...] = Field(
-        (), description="Host names, as a JSON list, under which MCP clients may reach the server beside HOST."
+        (), description="Further names of the server, as a JSON list, beside HOST and the loopback ones."
     )
 
     show_reasoning: bool = Field(default=False, description="Show a thinking model's reasoning as a step.")

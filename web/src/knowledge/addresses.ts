@@ -20,3 +20,7 @@ export function entityAt(base: string, id: string): string {
 export function proposalsAt(base: string): string {
   return address(["bases", base, "proposals"]);
 }
+
+export function evidenceAt(base: string): string {
+  return address(["bases", base, "evidence"]);
+}

@@ -2,11 +2,11 @@
 import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
 
-import { documentsAt, factsAt, proposalsAt } from "./addresses.ts";
+import { documentsAt, evidenceAt, factsAt, proposalsAt } from "./addresses.ts";
 import "./frame.css";
 import { words } from "./words.ts";
 
-export type Part = "documents" | "facts" | "proposals";
+export type Part = "documents" | "facts" | "proposals" | "evidence";
 
 interface Props {
   readonly base: string;
@@ -42,6 +42,7 @@ export function BaseFrame({ base, part, title, waiting, children }: Props) {
             <Tab href={documentsAt(base)} here={part === "documents"} label={words.documents} />
             <Tab href={factsAt(base)} here={part === "facts"} label={words.facts} />
             <Tab href={proposalsAt(base)} here={part === "proposals"} label={words.proposals} count={waiting} />
+            <Tab href={evidenceAt(base)} here={part === "evidence"} label={words.evidence} />
           </nav>
         </>
       )}

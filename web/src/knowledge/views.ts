@@ -13,4 +13,5 @@ export const knowledgeViews: readonly View[] = [
   { path: "/bases/:base/facts", load: () => import("./graph/graph.tsx").then((m) => m.Graph) },
   { path: "/bases/:base/entities/:id", load: () => import("./graph/entity.tsx").then((m) => m.EntityPage) },
   { path: "/bases/:base/proposals", load: () => import("./proposals/proposals.tsx").then((m) => m.Proposals) },
+  { path: "/bases/:base/evidence", load: () => import("./evidence/evidence.tsx").then((m) => m.Evidence) },
 ];

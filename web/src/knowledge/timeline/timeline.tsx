@@ -1,7 +1,8 @@
 /** The timeline of an entity: its facts as bars and points over time, with the tools to look closer. */
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 
 import type { Fact } from "../../api/facts.ts";
+import { useWidth } from "../use_width.ts";
 import { useArrangement } from "./arrangement.ts";
 import { FactCard } from "./card.tsx";
 import { Plot } from "./plot.tsx";
@@ -74,16 +75,4 @@ export function Timeline({ base, entity, facts }: Props) {
 /** Whether a mark is so far down the window that its card belongs above it. */
 function isLow(frame: HTMLElement | null, y: number): boolean {
   return frame !== null && frame.getBoundingClientRect().top + HEAD + y > window.innerHeight * 0.55;
-}
-
-/** The width of an element, kept up to date; 0 before it is known. */
-function useWidth(element: HTMLElement | null): number {
-  const [width, setWidth] = useState(0);
-  useEffect(() => {
-    if (element === null) return undefined;
-    const observer = new ResizeObserver(([entry]) => setWidth(Math.floor(entry?.contentRect.width ?? 0)));
-    observer.observe(element);
-    return () => observer.disconnect();
-  }, [element]);
-  return width;
 }
