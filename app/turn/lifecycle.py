@@ -128,10 +128,10 @@ def prepare(parts: TurnParts, turn: AdmittedTurn, writer: Writer, kept: Kept, ro
         show_reasoning=parts.show_reasoning,
         draft=draft,
     )
-    if writer.next_seq > 1:
-        publisher.go_on(turn.turn_id)
-    else:
+    if writer.next_seq == 1:
         publisher.begin(Conversation(turn.conversation_id, turn.turn_id, turn.question_id, turn.title))
+    if turn.attempt:
+        publisher.go_on(turn.turn_id)
     return Running(turn, publisher, toolbox, kept, round_ended=round_ended)
 
 

@@ -275,8 +275,11 @@ class Supervisor:
         await self._end_silence()
         if self.draining or not self._takes_over:
             return
-        for lost in await leases.take(self._parts.database, self._replica):
+        taken = await leases.take(self._parts.database, self._replica)
+        for lost in taken:
             await self._take_over(lost)
+        if len(taken) == leases.TAKE_AT_ONCE:
+            self._look_now.set()  # there may be more of them
 
     async def _renew(self) -> None:
         ours = {turn_id for turn_id, owned in self._owned.items() if not owned.running.saving}
@@ -294,6 +297,9 @@ class Supervisor:
     async def _take_over(self, lost: LostTurn) -> None:
         """Go on with a turn whose owner is gone, or end it."""
         turn = lost.turn
+        if (before := self._owned.get(turn.turn_id)) is not None:  # lost from here, and won back meanwhile
+            self._cancel(turn.turn_id, "lost")
+            await asyncio.wait({before.task})
         kept, outcome = takeover.judge(lost)
         known_seq = max(lost.last_seq, await self._live.last_seq(turn.turn_id))
         writer = self._live.open(turn.turn_id, attempt=turn.attempt, after_seq=known_seq)
