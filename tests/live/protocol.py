@@ -70,7 +70,7 @@ class Turn:
     def owner(self) -> "Owner | None":
         """The process that has it, if it is there to do anything."""
         last = self.owners[-1]
-        return None if self.over or self.replica is None or last.gone else last
+        return None if self.over or self.replica is None or last.gone or last.attempt < self.attempt else last
 
     @property
     def zombies(self) -> "list[Owner]":
@@ -274,8 +274,11 @@ async def release(owner: Owner) -> None:
 
 
 async def take(replicas: list[Replica], turns_: list[Turn]) -> None:
-    """Lost or released -> owned: at the same time by all these replicas, and each turn by exactly one."""
-    expected = {turn.turn_id: turn for turn in turns_ if turn.lost}
+    """Lost or released -> owned: at the same time by all these replicas, and each turn by exactly one.
+
+    What a process owns by its row it does not take but renew.
+    """
+    expected = {turn.turn_id: turn for turn in turns_ if turn.lost and any(turn.replica != r.name for r in replicas)}
     found = await asyncio.gather(*(leases.take(r.parts.database, r.name) for r in replicas))
     assert sorted(lost.turn.turn_id for each in found for lost in each) == sorted(expected)
     for replica, each in zip(replicas, found, strict=True):
@@ -290,8 +293,9 @@ async def _take_over(replica: Replica, turn: Turn, lost: leases.LostTurn) -> Non
     assert (lost.turn.attempt, lost.deaths, lost.stop_requested) == (turn.attempt, turn.deaths, turn.stop)
     assert (lost.content, lost.last_seq) == (turn.draft or "", turn.last_seq or 0)
     before = replica.owners.get(turn.turn_id)
-    if before is not None and not before.gone:  # lost and won back before its task here knew
-        await save(before) if before.conclusion else before.give_up()
+    if before is not None and before.conclusion and not before.gone:  # lost and won back before its save came through
+        await save(before)
+    replica.lose(turn.turn_id)
     kept, outcome = takeover.judge(lost)
     known = max(lost.last_seq, await replica.log.last_seq(turn.turn_id))
     owner = replica.own(turn, lost.turn, kept, known)

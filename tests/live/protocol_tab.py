@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import msgspec
 
 from app.api.conversations import _reader as reader_of  # pyright: ignore[reportPrivateUsage]
-from app.api.principal import Principal
+from app.api.principal import LOCAL
 from app.live.log import Position, Reader
+from app.live.redis_streams import RedisLog
 from app.store.engine import Database
 from app.turn import replay
 from tests.harness.sse_reader import Frame as Sent
@@ -39,7 +40,7 @@ class Tab:
         """As GET …/live does, with the last id it has."""
         parts = replica.parts
         self.reader = await reader_of(
-            replica.log, parts.database, self.turn.conversation_id, Principal("local"), self.last
+            replica.log, parts.database, self.turn.conversation_id, LOCAL, self.last
         )
         self.replica, self.first, self.attempt = replica, True, 0
         if self.reader is None:
@@ -73,7 +74,7 @@ class Tab:
         turn_id, _, seq = frame.id.rpartition(":")
         assert turn_id == self.turn.turn_id
         assert not self.over, "a frame after the terminal frame"
-        if frame.event != "snapshot":
+        if frame.event not in ("snapshot", "conversation"):  # these replace all that it holds
             seen = self.last.seq if self.last and self.last.turn_id == turn_id else 0
             assert int(seq) == seen + 1
             if self.first:
@@ -99,10 +100,11 @@ class Tab:
     @property
     def follows_the_owner(self) -> bool:
         """Whether all that the turn's owner publishes must come here."""
-        if self.reader is None or self.replica is None or self.turn.owner is None:
+        owner, replica = self.turn.owner, self.replica
+        if self.reader is None or replica is None or replica.dead or owner is None:
             return False
-        here = self.replica.owners.get(self.turn.turn_id)
-        return not self.replica.dead and (here is None or here.gone or here is self.turn.owner)
+        here = replica.owners.get(self.turn.turn_id)
+        return here is owner or (isinstance(replica.log, RedisLog) and (here is None or here.gone))
 
     async def catch_up(self) -> None:
         """Read until it holds all that the owner has published."""
