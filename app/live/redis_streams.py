@@ -22,7 +22,7 @@ from app.live.redis_pump import Lane, Pump
 FLUSH_S = 2.0
 """How long the end waits for the last frames to be sent."""
 
-COMMAND_CONNECTIONS = 4
+COMMAND_CONNECTIONS = 8
 
 _log = structlog.get_logger(__name__)
 

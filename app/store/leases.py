@@ -66,7 +66,7 @@ RETURNING turns.replica
 
 _TAKE = text("""
 WITH lost AS (
-    SELECT id FROM turns WHERE status = 'running' AND (replica IS NULL OR lease_until < now())
+    SELECT id FROM turns WHERE status = 'running' AND (replica IS NULL OR (lease_until < now() AND replica <> :replica))
     ORDER BY lease_until LIMIT :limit FOR UPDATE SKIP LOCKED
 )
 UPDATE turns t SET replica = :replica, lease_until = now() + make_interval(secs => :lease_s),
@@ -136,7 +136,7 @@ async def request_stop(database: Database, *, owner: str, conversation_id: str, 
 
 
 async def take(database: Database, replica: str, *, limit: int = TAKE_AT_ONCE) -> list[LostTurn]:
-    """Take turns whose owner is gone, each by exactly one process."""
+    """Take turns whose owner is gone, each by exactly one process; its own it renews, however late it is."""
     parameters = {"replica": replica, "lease_s": LEASE_S, "limit": limit}
     async with database.single() as connection:
         rows = (await connection.execute(_TAKE, parameters)).all()

@@ -8,9 +8,10 @@ for. Called by the supervisor, which owns the task. Source: DESIGN section 5.
 import asyncio
 import random
 import time
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, TypeVar
 
 import msgspec
 import structlog
@@ -41,7 +42,9 @@ from app.turn.publish import AnswerTooLong, Publisher
 from app.turn.toolbox import Toolbox
 
 SAVE_AGAIN_S = 0.25
-"""The wait before a save is tried again."""
+"""The wait before the database is asked again."""
+
+T = TypeVar("T")
 
 _log = structlog.get_logger(__name__)
 
@@ -152,7 +155,10 @@ async def run_turn(parts: TurnParts, running: Running) -> Conclusion:
         past: list[PastMessage] = []
         if not running.turn.first:
             turn = running.turn
-            past = await conversations.past(parts.database, turn.conversation_id, turn.question_id, HISTORY_MESSAGES)
+            past = await _patiently(
+                parts,
+                lambda: conversations.past(parts.database, turn.conversation_id, turn.question_id, HISTORY_MESSAGES),
+            )
         previous = previous_sources(past)
         outcome = await _work(parts, running, past)
     except asyncio.CancelledError:
@@ -272,18 +278,30 @@ def summary(parts: TurnParts, running: Running, answer: Answer) -> TurnEnd:
 
 
 async def save(parts: TurnParts, answer: Answer) -> Saved | None:
-    """Store the answer, trying again while the database is away; None when it could not be within the time for it."""
+    """Store the answer; None when it could not be done within the time for it."""
     try:
-        async with asyncio.timeout(parts.save_timeout_s):
-            while True:
-                try:
-                    return await turns.save(parts.database, answer)
-                except StoreUnavailable as error:
-                    _log.warning("save_failed", turn_id=answer.turn_id, exc_info=error)
-                    await asyncio.sleep(SAVE_AGAIN_S)
-    except TimeoutError:
-        _log.error("answer_not_saved", turn_id=answer.turn_id)
+        return await _patiently(parts, lambda: turns.save(parts.database, answer))
+    except StoreUnavailable as error:
+        _log.error("answer_not_saved", turn_id=answer.turn_id, exc_info=error)
         return None
+
+
+async def _patiently(parts: TurnParts, ask: Callable[[], Awaitable[T]]) -> T:
+    """Ask the database, again and again while it is away, for as long as a turn waits for it.
+
+    Raises:
+        StoreUnavailable: it was away all that time.
+    """
+    give_up_at = time.monotonic() + parts.save_timeout_s
+    while True:
+        try:
+            async with asyncio.timeout(max(give_up_at - time.monotonic(), SAVE_AGAIN_S)):
+                return await ask()
+        except (StoreUnavailable, TimeoutError) as error:
+            if time.monotonic() + SAVE_AGAIN_S > give_up_at:
+                raise StoreUnavailable from error
+            _log.warning("database_awaited", exc_info=error)
+        await asyncio.sleep(SAVE_AGAIN_S)
 
 
 def unsaved(answer: Answer) -> Answer:

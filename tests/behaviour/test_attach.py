@@ -207,7 +207,7 @@ async def test_a_reader_that_falls_behind_gets_a_snapshot_and_slows_nobody(
         conversation = (await wide.http.get("/api/conversations")).json()["conversations"][0]["id"]
         port = int(wide.url.rpartition(":")[2])
         reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1024)
-        writer.write(f"GET /api/conversations/{conversation}/live HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        writer.write(f"GET /api/conversations/{conversation}/live HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         await reader.readuntil(b"event: snapshot")
         received = b"event: snapshot"
         gate.set()

@@ -11,11 +11,12 @@ from sqlalchemy import text
 
 from app.store.embedded import EmbeddedConfig, EmbeddedPostgres
 from app.store.engine import Database
-from tests.harness.app import Turn
+from tests.harness.cluster import SKIP, by_progress
 from tests.harness.postgres import PostgresServer
-from tests.harness.replica import replica, run
-from tests.harness.scripted_endpoint import ScriptedEndpoint, call, event, stream
-from tests.harness.sse_reader import frames_of
+from tests.harness.replica import free_port, replica, run
+from tests.harness.scripted_endpoint import ScriptedEndpoint, event, finish, stream
+from tests.harness.scripted_endpoint import text as saying
+from tests.harness.tab import Tab, browsing
 
 ROOT = Path(__file__).parents[2]
 
@@ -50,33 +51,36 @@ async def test_two_processes_on_one_data_folder_share_one_database(folder: Path)
         assert (await second.ask("你好")).done
 
 
-async def test_after_kill_9_in_the_middle_of_a_turn_the_next_start_has_everything_but_the_last_second(
-    folder: Path,
-) -> None:
-    """The database is there, the lost turn is closed with its checkpoint, and its conversation goes on (case D04)."""
-    async with ScriptedEndpoint() as endpoint:
-        skip = call(("no_evidence_needed", {"reason": "t"}))
-        script = endpoint.script(skip, stream(event({"content": "Half an answer"}), close="hang"))
-        model = {"llm_base_url": endpoint.base_url, "llm_model": "scripted", "llm_api_key": "k"}
-        turn = Turn()
-        question = {"message": f"Tell me {script}"}
-        async with replica(folder, **model) as server, database_of(folder) as database:
-            async with server.http.stream("POST", "/api/chat", json=question) as response:
-                async for frame in frames_of(response):
-                    turn.frames.append(frame)
-                    if frame.event == "delta":
-                        break
-                await until_written(database, "Half an answer")
-                await server.kill()
-            async with database.begin() as connection:  # fifteen seconds pass, as far as leases know
-                await connection.execute(text("UPDATE turns SET lease_until = now() WHERE status = 'running'"))
-        async with replica(folder) as server:
-            address = f"/api/conversations/{turn.conversation_id}"
-            async with asyncio.timeout(10):
-                while len(found := (await server.http.get(address)).json()["messages"]) < 2:
-                    await asyncio.sleep(0.1)
-            assert (found[1]["content"], found[1]["error_code"]) == ("Half an answer", "turn_interrupted")
-            assert (await server.ask("你好", conversation_id=turn.conversation_id)).done
+@pytest.mark.parametrize("ended", ["kill -9", "SIGTERM"])
+async def test_the_next_start_goes_on_with_a_turn_whose_process_ended(folder: Path, ended: str) -> None:
+    """One process, no Redis: what was gathered is kept, the half-written text is written anew (case D04, issue 5)."""
+    async with ScriptedEndpoint() as endpoint, browsing() as browser:
+        gate = asyncio.Event()
+        answer = stream(event({"content": "Half an "}), gate, event({"content": "answer."}), finish())
+        script = endpoint.script(by_progress(SKIP, answer))
+        given = {"llm_base_url": endpoint.base_url, "llm_model": "scripted", "drain_s": "0", "port": str(free_port())}
+        tab = Tab(browser, [f"http://127.0.0.1:{given['port']}"])
+        async with asyncio.TaskGroup() as tabs, database_of(folder) as database:
+            async with replica(folder, **given) as server:
+                tabs.create_task(tab.ask(f"Tell me {script}"))
+                await tab.until(lambda: tab.content == "Half an ")
+                if ended == "kill -9":
+                    await until_written(database, "Half an ")
+                    await server.kill()
+                    async with database.begin() as connection:  # fifteen seconds pass, as far as leases know
+                        await connection.execute(text("UPDATE turns SET lease_until = now() WHERE status = 'running'"))
+            async with replica(folder, **given) as server:
+                await script.request(2)
+                gate.set()
+                await tab.until(lambda: tab.ended)
+                stored = (await server.http.get(f"/api/conversations/{tab.conversation_id}")).json()["messages"]
+                assert [(m["role"], m["content"]) for m in stored[1:]] == [("assistant", "Half an answer.")]
+                assert (stored[1]["steps"], stored[1]["id"]) == (tab.steps, tab.terminal.data["message_id"])
+                assert (tab.content, len(tab.steps), len(script.requests)) == ("Half an answer.", 1, 3)
+                assert script.messages(2) == script.messages(1)
+                after = endpoint.script(by_progress(SKIP, saying("And so on.")))
+                turn = await server.ask(f"And then? {after}", conversation_id=tab.conversation_id)
+                assert turn.answer == "And so on."
 
 
 @asynccontextmanager
@@ -92,8 +96,8 @@ async def database_of(folder: Path) -> AsyncGenerator[Database, None]:
 
 
 async def until_written(database: Database, content: str) -> None:
-    """Wait for a checkpoint to hold the text; a second is what the product promises."""
-    statement = text("SELECT count(*) FROM turns WHERE checkpoint ->> 'content' = :content")
+    """Wait until a turn's text so far is written down; a second is what the product promises."""
+    statement = text("SELECT count(*) FROM turns WHERE draft = :content AND checkpoint IS NOT NULL")
     async with asyncio.timeout(5):
         while True:
             async with database.read() as connection:

@@ -5,7 +5,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from tests.harness.app import Turn, check_contract
 from tests.harness.sse_reader import frames_of
 
 COMMAND = str(Path(sys.executable).with_name("turnstream"))
-READY_S = 20
+READY_S = 45
 
 
 def free_port() -> int:
@@ -63,7 +63,8 @@ class Replica:
                     if (await self.http.get("/readyz")).status_code == 200:
                         return
                 except httpx.TransportError:
-                    await asyncio.sleep(0.02)
+                    pass
+                await asyncio.sleep(0.02)
 
     async def ask(self, message: str, **body: object) -> Turn:
         async with self.http.stream("POST", "/api/chat", json={"message": message, **body}) as response:
@@ -74,7 +75,8 @@ class Replica:
 
     async def kill(self) -> None:
         """End it as kill -9 does."""
-        self.process.kill()
+        if self.process.returncode is None:
+            self.process.kill()
         await self.process.wait()
 
     async def end(self) -> int:
@@ -83,18 +85,24 @@ class Replica:
             self.process.send_signal(signal.SIGTERM)
         return await self.process.wait()
 
+    async def aclose(self) -> None:
+        """End it, if it still runs, and what speaks to it."""
+        await self.http.aclose()
+        await self.end()
 
-@asynccontextmanager
-async def replica(folder: Path, *arguments: str, **given: str) -> AsyncGenerator[Replica, None]:
-    """`turnstream serve` on a data folder, ready; ended by SIGTERM when the block ends."""
-    port = free_port()
+
+async def launch(
+    folder: Path, settings: Mapping[str, str], *arguments: str, extra: Mapping[str, str] | None = None
+) -> Replica:
+    """Start `turnstream serve` on a data folder and wait until it is ready. `extra`: of the environment, as it is."""
+    port = int(settings.get("port", "0")) or free_port()
     log = folder / f"serve-{port}.log"
-    with log.open("wb") as out:
+    with log.open("ab") as out:
         process = await asyncio.create_subprocess_exec(
             COMMAND,
             "serve",
             *arguments,
-            env=environment(data_dir=str(folder), port=str(port), **given),
+            env=environment(**{**settings, "data_dir": str(folder), "port": str(port)}) | dict(extra or {}),
             stdout=out,
             stderr=asyncio.subprocess.STDOUT,
             cwd=os.sep,
@@ -102,7 +110,18 @@ async def replica(folder: Path, *arguments: str, **given: str) -> AsyncGenerator
     started = Replica(process, port, log)
     try:
         await started.ready()
+    except BaseException:
+        await started.http.aclose()
+        await started.kill()
+        raise
+    return started
+
+
+@asynccontextmanager
+async def replica(folder: Path, *arguments: str, **given: str) -> AsyncGenerator[Replica, None]:
+    """`turnstream serve` on a data folder, ready; ended by SIGTERM when the block ends."""
+    started = await launch(folder, given, *arguments)
+    try:
         yield started
     finally:
-        await started.http.aclose()
-        await started.end()
+        await started.aclose()
