@@ -10,17 +10,24 @@ _client: list[httpx.AsyncClient] = []
 
 
 async def app(scope: Scope, receive: Receive, send: Send) -> None:
-    """POST anything: the upstream's answer to a request that needs no tool, byte for byte."""
+    """POST a question: the upstream's answer to it without tools, byte for byte. GET says that it is up."""
     if scope["type"] != "http":
         return
-    while (await receive()).get("more_body"):
-        pass
-    if not _client:
-        _client.append(httpx.AsyncClient(timeout=60, limits=httpx.Limits(max_connections=None)))
+    body = b""
+    while (message := await receive())["type"] == "http.request":
+        body += message.get("body", b"")
+        if not message.get("more_body"):
+            break
     await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/event-stream")]})
-    async with _client[0].stream(
-        "POST", f"{UPSTREAM}/chat/completions", json={"model": "m", "stream": True}
-    ) as upstream:
+    if scope["method"] == "POST":
+        await _pass_through(body, send)
+    await send({"type": "http.response.body", "body": b""})
+
+
+async def _pass_through(question: bytes, send: Send) -> None:
+    if not _client:
+        _client.append(httpx.AsyncClient(timeout=60, limits=httpx.Limits(max_connections=None), trust_env=False))
+    request = {"model": "m", "stream": True, "messages": [{"role": "user", "content": question.decode()}]}
+    async with _client[0].stream("POST", f"{UPSTREAM}/chat/completions", json=request) as upstream:
         async for piece in upstream.aiter_raw():
             await send({"type": "http.response.body", "body": piece, "more_body": True})
-    await send({"type": "http.response.body", "body": b""})

@@ -5,13 +5,10 @@ write) and once in bursts of 20 (what waits may be joined). The raw row sends th
 """
 
 import asyncio
-import json
 import multiprocessing
-import os
 import resource
 import socket
-import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from multiprocessing.connection import Connection
 
 import uvicorn
@@ -20,8 +17,10 @@ from starlette.types import Receive, Scope, Send
 
 from app.api.sse import FrameStream
 from app.live.frames import Delta, Done, TurnUsage
-from app.live.log import Reader
-from app.live.memory import MemoryLog, MemoryTurn
+from app.live.log import Position, Reader
+from app.live.memory import MemoryLog
+from app.live.memory_turn import MemoryTurn
+from bench.rows import Row, main, median
 
 READERS = 20
 FRAMES = 400
@@ -42,7 +41,7 @@ async def _raw(reader: Reader, send: Send) -> None:
 
 def _application(kind: str, burst: int) -> App:
     log = MemoryLog()
-    turn = log.open("c", "t")
+    turn = log.open("t")
     attached: list[Reader] = []
 
     async def publish(turn: MemoryTurn) -> None:
@@ -59,7 +58,7 @@ def _application(kind: str, burst: int) -> App:
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        reader = await log.attach_turn("t", 0)
+        reader = await log.attach("t", Position("t", 0), running=True)
         if reader is None:
             raise RuntimeError("the log has no such turn")
         attached.append(reader)
@@ -114,7 +113,7 @@ async def _read(port: int) -> int:
     return total
 
 
-def measure(kind: str, burst: int) -> float:
+def us_per_frame(kind: str, burst: int) -> float:
     """CPU microseconds of the server per frame and reader."""
     here, there = multiprocessing.Pipe()
     process = multiprocessing.Process(target=_serve, args=(kind, burst, there))
@@ -132,18 +131,16 @@ def measure(kind: str, burst: int) -> float:
     return seconds / (READERS * FRAMES) * 1e6
 
 
-def main() -> None:
-    """Print the table and the JSON line."""
-    found: dict[str, dict[str, float]] = {}
-    for burst in (1, 20):
-        for kind in ("raw", "ours", "sse-starlette"):
-            best = sorted(measure(kind, burst) for _ in range(3))[1]
-            found.setdefault(f"burst {burst}", {})[kind] = round(best, 2)
-    for burst_name, row in found.items():
-        ratios = {kind: round(us / row["raw"], 2) for kind, us in row.items()}
-        print(f"{burst_name}: us per frame and reader {row}, ratio to raw {ratios}")
-    sys.stdout.write(json.dumps({"sse_response": found, "pid": os.getpid()}) + "\n")
+def measure(*, quick: bool) -> Iterator[Row]:
+    """Ours as a ratio to raw, frame by frame and in bursts."""
+    for burst, name in ((1, "one frame per write"), (20, "bursts of 20")):
+        us = {
+            kind: median(us_per_frame(kind, burst) for _ in range(1 if quick else 3))
+            for kind in ("raw", "ours", "sse-starlette")
+        }
+        ratios = {kind: round(spent / us["raw"], 2) for kind, spent in us.items()}
+        yield Row(f"SSE response class, {name}", ratios["ours"], "x bare ASGI", detail={"us": us, "ratios": ratios})
 
 
 if __name__ == "__main__":
-    main()
+    main(measure, __doc__)
