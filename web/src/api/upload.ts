@@ -1,6 +1,7 @@
 /** An upload with its progress. fetch tells nothing about what was sent, so this is XMLHttpRequest. */
 
 import { address, Refusal, refusalOf } from "../http/request.ts";
+import { PAGE } from "../http/signed_in.ts";
 import type { StoredDocument } from "./documents.ts";
 
 export interface UploadOptions {
@@ -32,6 +33,7 @@ export function uploadDocument(base: string, file: File, options: UploadOptions 
     request.addEventListener("abort", () => end(() => reject(signal?.reason as Error)));
     request.open("POST", address(["api", "bases", base, "documents"]));
     request.setRequestHeader("Accept", "application/json");
+    for (const [name, value] of Object.entries(PAGE)) request.setRequestHeader(name, value);
     const form = new FormData();
     form.append("file", file, file.name);
     request.send(form);

@@ -111,19 +111,18 @@ function Opened({ source, base, claim }: { source: Source; base: string; claim: 
       {source.kind === "manual" && <p class="small soft">{words.manualSource}</p>}
       {read.kind === "gone" && <p class="notice caution small">{words.passageGone}</p>}
       {read.kind === "read" && !read.passage.live && <p class="notice caution small">{words.passageOld}</p>}
-      <Marked text={shown} ranges={marked(shown, claim, source.excerpt)} whole={read.kind !== "read"} />
+      <Marked text={shown} ranges={marked(shown, claim, read.kind === "read" ? source.excerpt : "")} />
     </article>
   );
 }
 
 /** The passage with what is quoted marked, and the first mark in view. An excerpt on its own is no quote of itself. */
-function Marked({ text, ranges, whole }: { text: string; ranges: Range[]; whole: boolean }) {
+function Marked({ text, ranges }: { text: string; ranges: Range[] }) {
   const host = useRef<HTMLDivElement>(null);
-  const kept = whole ? ranges.filter(({ start, end }) => end - start < text.length) : ranges;
   useEffect(() => host.current?.querySelector("mark")?.scrollIntoView({ block: "center" }), [text]);
   const parts = [];
   let from = 0;
-  for (const { start, end } of kept) {
+  for (const { start, end } of ranges) {
     if (start < from) continue;
     parts.push(text.slice(from, start), <mark key={start}>{text.slice(start, end)}</mark>);
     from = end;

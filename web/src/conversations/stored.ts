@@ -76,8 +76,8 @@ export function passage(base: string, chunkId: string, signal: AbortSignal): Pro
 
 /** Whether the offline model answers, which quotes and can't converse (app/llm/extractive.py). */
 export async function answersOffline(signal: AbortSignal): Promise<boolean> {
-  const { data } = await request<{ data: { id: string }[] }>(["v1", "models"], { signal });
-  return data.some(({ id }) => id === "extractive-offline");
+  const { model } = await request<{ model: { name: string } }>(["api", "settings"], { signal });
+  return model.name === "extractive-offline";
 }
 
 export async function baseNames(

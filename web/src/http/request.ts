@@ -1,5 +1,7 @@
 /** Requests to our own API: JSON in, JSON out, and a refusal is an exception with its code. */
 
+import { noteStatus, PAGE } from "./signed_in.ts";
+
 /** What the server refuses, as it says it: `{"error": {"code", "message"}}`. Status 0: it was not reached. */
 export class Refusal extends Error {
   readonly status: number;
@@ -36,10 +38,10 @@ export function address(path: readonly string[], query: Options["query"] = {}): 
  * Throws `Refusal`; an abort throws the signal's reason.
  */
 export async function request<T>(path: readonly string[], options: Options = {}): Promise<T> {
-  const init: RequestInit = { method: options.method ?? "GET", headers: { accept: "application/json" } };
+  const init: RequestInit = { method: options.method ?? "GET", headers: { accept: "application/json", ...PAGE } };
   if (options.signal) init.signal = options.signal;
   if (options.body !== undefined) {
-    init.headers = { accept: "application/json", "content-type": "application/json" };
+    init.headers = { accept: "application/json", "content-type": "application/json", ...PAGE };
     init.body = JSON.stringify(options.body);
   }
   let response: Response;
@@ -50,11 +52,13 @@ export async function request<T>(path: readonly string[], options: Options = {})
     throw new Refusal(0, "unreachable", String(error));
   }
   if (!response.ok) throw await refusalOf(response);
+  noteStatus(response.status);
   return response.status === 204 ? (undefined as T) : ((await response.json()) as T);
 }
 
 /** The refusal that a response carries; a body that isn't ours (a proxy's page) still gives its status. */
 export async function refusalOf(response: Response): Promise<Refusal> {
+  noteStatus(response.status);
   const retryAfterS = secondsOf(response.headers.get("retry-after"));
   const text = await response.text().catch(() => "");
   try {

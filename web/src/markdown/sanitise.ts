@@ -26,5 +26,7 @@ export function safe(html: string): DocumentFragment {
   // Each block finds its own direction (case T08).
   for (const block of fragment.querySelectorAll("p, li, h1, h2, h3, h4, h5, h6, td, th, blockquote"))
     block.setAttribute("dir", "auto");
+  // Said outright, so that a command at its beginning doesn't decide the direction of a sentence.
+  for (const code of fragment.querySelectorAll("code")) code.setAttribute("dir", "ltr");
   return fragment;
 }

@@ -5,8 +5,10 @@ import { useEffect, useRef, useState } from "preact/hooks";
 
 import { Chat } from "../chat/chat.tsx";
 import { ConversationList } from "../conversations/list.tsx";
+import { loginNeeded } from "../http/signed_in.ts";
 import { path } from "../router/location.ts";
 import { match, type Params } from "../router/match.ts";
+import { LoggedIn, Login } from "./login.tsx";
 import "./shell.css";
 import type { View, ViewProps } from "./view.ts";
 import { views } from "./views.ts";
@@ -29,6 +31,7 @@ export function Shell() {
       <main id="main" class="shell-main" tabIndex={-1} inert={drawerOpen.value}>
         <Pane current={current} />
       </main>
+      {loginNeeded.value && <Login />}
     </div>
   );
 }
@@ -89,6 +92,7 @@ function Navigation({ current }: { current: string }) {
         <ul class="shell-areas">
           {views.map((view) => view.nav && <Area key={view.path} nav={view.nav} current={current} />)}
         </ul>
+        <LoggedIn />
       </nav>
     </>
   );

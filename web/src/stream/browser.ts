@@ -1,6 +1,7 @@
 /** The browser's side of follow.ts: real requests, Web Locks, and the page's own attention. */
 import { detail } from "../conversations/stored.ts";
 import { address } from "../http/request.ts";
+import { PAGE } from "../http/signed_in.ts";
 import type { Ports } from "./follow.ts";
 import { LockSlots, UncountedSlots, type Slots } from "./slots.ts";
 import { onWake } from "./wake.ts";
@@ -21,7 +22,7 @@ export const browserPorts: Ports = {
   ask: (question, signal) =>
     fetch(address(["api", "chat"]), {
       method: "POST",
-      headers: { accept: "text/event-stream", "content-type": "application/json" },
+      headers: { accept: "text/event-stream", "content-type": "application/json", ...PAGE },
       body: JSON.stringify(question),
       cache: "no-store",
       signal,

@@ -1,5 +1,5 @@
 /** What one fact says, beside its mark: shown while it is looked at, and with its links once it is opened. */
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 
 import type { Fact } from "../../api/facts.ts";
 import { visible } from "../../text/visible.ts";
@@ -21,7 +21,7 @@ interface Props {
 
 export function FactCard({ base, fact, entityId, place, opened, onClose }: Props) {
   const card = useRef<HTMLDivElement>(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (opened) card.current?.focus();
   }, [opened, fact.id]);
   const others = [fact.subject, fact.object].filter((end) => end !== null && end.id !== entityId);
