@@ -33,6 +33,7 @@ class RefusalCode(StrEnum):
 
     BAD_REQUEST = "bad_request"
     INVALID = "invalid"
+    UNAUTHENTICATED = "unauthenticated"
     FORBIDDEN = "forbidden"
     NOT_FOUND = "not_found"
     METHOD_NOT_ALLOWED = "method_not_allowed"
@@ -44,6 +45,7 @@ class RefusalCode(StrEnum):
     DRAINING = "draining"
     DATABASE_UNAVAILABLE = "database_unavailable"
     LIVE_LOG_UNAVAILABLE = "live_log_unavailable"
+    ISSUER_UNAVAILABLE = "issuer_unavailable"
 
 
 class StartError(Exception):
@@ -59,6 +61,7 @@ STATUS: dict[ErrorCode, int] = {
     TurnErrorCode.INTERNAL: 500,
     RefusalCode.BAD_REQUEST: 400,
     RefusalCode.INVALID: 422,
+    RefusalCode.UNAUTHENTICATED: 401,
     RefusalCode.FORBIDDEN: 403,
     RefusalCode.NOT_FOUND: 404,
     RefusalCode.METHOD_NOT_ALLOWED: 405,
@@ -70,6 +73,7 @@ STATUS: dict[ErrorCode, int] = {
     RefusalCode.DRAINING: 503,
     RefusalCode.DATABASE_UNAVAILABLE: 503,
     RefusalCode.LIVE_LOG_UNAVAILABLE: 503,
+    RefusalCode.ISSUER_UNAVAILABLE: 503,
 }
 """The HTTP status of each code that can refuse a request."""
 

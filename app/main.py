@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import structlog
 from fastapi import FastAPI
@@ -20,6 +21,7 @@ from sqlalchemy import URL
 
 from app.api import (
     about,
+    access,
     bases,
     chat,
     conversations,
@@ -28,18 +30,24 @@ from app.api import (
     entities,
     extraction,
     facts,
+    members,
     openai_compat,
+    openapi_document,
     ops,
     overview,
     page,
     passages,
     proposals,
     refusals,
+    session,
     verdicts,
 )
 from app.api.doctor import Doctor, ModelCheck
 from app.api.mcp_http import McpDoor
 from app.api.origins import Origins
+from app.auth.gate import Gate
+from app.auth.oidc import OidcGate
+from app.auth.token import TokenGate
 from app.errors import AppError
 from app.knowledge.backfill import Backfill
 from app.knowledge.bulk import ingest_paths
@@ -85,6 +93,8 @@ class Application(FastAPI):
         super().__init__(
             title="turnstream",
             version=version("turnstream"),
+            description=openapi_document.DESCRIPTION,
+            generate_unique_id_function=openapi_document.operation_id,
             lifespan=_lifespan,
             docs_url=None,  # the framework's page would fetch its script from somebody else's server
             redoc_url=None,
@@ -93,6 +103,7 @@ class Application(FastAPI):
         self.load = load
         self.replica = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
         self.database = Database(database_url, pooler=settings.database_pooler)
+        self.gate = build_gate(settings, self.database)
         self.live = build_live_log(settings, self.replica)
         self.model = build_model(settings)
         self.ingest = Ingest(self.database, IngestLimits(max_bytes=settings.max_upload_bytes))
@@ -103,17 +114,19 @@ class Application(FastAPI):
         self.metrics = Metrics()
         parts = turn_parts(settings, self.database, self.model, self.registry, nearest=nearest, metrics=self.metrics)
         self.supervisor = Supervisor(parts, self.live, replica=self.replica)
-        self.mcp = McpDoor(
-            self.registry,
-            self.database,
-            allowed_hosts=(settings.host, *settings.allowed_hosts),
-            draining=lambda: self.supervisor.draining,
-        )
+        names, draining = (settings.host, *settings.allowed_hosts), lambda: self.supervisor.draining
+        self.mcp = McpDoor(self.registry, self.database, allowed_hosts=names, draining=draining)
         self._watch()
-        self.add_middleware(
-            Origins, loopback=is_loopback(settings.host), allowed=(settings.host, *settings.allowed_hosts)
-        )
+        self.add_middleware(access.Access, gate=self.gate, database=self.database)
+        # the last one is the first that a request meets
+        self.add_middleware(Origins, loopback=is_loopback(settings.host), allowed=names)
         self._route()
+
+    def openapi(self) -> dict[str, Any]:
+        """The OpenAPI document, made once."""
+        if self.openapi_schema is None:
+            self.openapi_schema = openapi_document.complete(super().openapi(), protected=self.gate is not None)
+        return self.openapi_schema
 
     def _watch(self) -> None:
         """What is in use now, read at each scrape."""
@@ -137,7 +150,9 @@ class Application(FastAPI):
         self.include_router(documents.router(self.database, self.ingest))
         for reading in (passages, entities, facts, overview, proposals, embeddings, verdicts):
             self.include_router(reading.router(self.database))
-        self.include_router(extraction.router(self.database, self.extraction))
+        self.include_router(extraction.router(self.extraction))
+        self.include_router(session.router(self.gate, settings.auth))
+        self.include_router(members.router(self.database, self.gate, settings.auth))
         door = openai_compat.Door(
             self.supervisor, self.live, self.database, chat_config, self.model.name, describe_model(settings)
         )
@@ -147,6 +162,7 @@ class Application(FastAPI):
         self.include_router(about.router(describe(settings, self.model.name), self.registry, doctor))
         self.include_router(ops.router(self.ready, self.metrics))
         self.include_router(page.router(self.model.name, description, f"http://{settings.host}:{settings.port}/"))
+        access.check(self.routes)
 
     async def ready(self) -> str | None:
         """What keeps this process from taking questions; None when nothing does."""
@@ -155,6 +171,8 @@ class Application(FastAPI):
         workers = [self.supervisor.healthy, self.live.healthy, self.ingest.healthy, self.extraction.healthy]
         if self.vectors is not None:
             workers.append(self.vectors.backfill.healthy)
+        if self.gate is not None:
+            workers.append(self.gate.healthy)
         if not all(workers):
             return "background tasks are not running"
         try:
@@ -180,6 +198,7 @@ async def _lifespan(app: FastAPI) -> AsyncGenerator[None, None]:
             app.ingest.running(),
             app.extraction.running(),
             app.vectors.backfill.running() if app.vectors is not None else nullcontext(),
+            app.gate.running() if app.gate is not None else nullcontext(),
             app.mcp.running(),
             app.live.running(),
             app.supervisor.active(drain_s=app.settings.drain_s),
@@ -225,6 +244,13 @@ def build_live_log(settings: Settings, replica: str) -> LiveLog:
     if settings.redis_url is None:
         return MemoryLog()
     return RedisLog(settings.redis_url.get_secret_value(), replica)
+
+
+def build_gate(settings: Settings, database: Database) -> Gate | None:
+    """Who is asked whose a credential is; None where nobody is asked who they are."""
+    if settings.auth == "token":
+        return TokenGate(database)
+    return None if (config := settings.oidc) is None else OidcGate(database, config)
 
 
 def turn_parts(

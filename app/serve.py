@@ -109,6 +109,7 @@ def run(settings: Settings, *, load: tuple[Path, ...] = ()) -> None:
             lifespan="on",
             ws="none",
             timeout_graceful_shutdown=REQUESTS_END_S,
+            forwarded_allow_ips=list(settings.trusted_proxies),
         )
         server = Server(config, app)
         try:

@@ -13,6 +13,9 @@ import platformdirs
 from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from app.auth.addresses import is_loopback, is_trustworthy
+from app.auth.gate import OidcConfig
+from app.auth.principal import Scope
 from app.errors import StartError
 from app.turn import prompts
 
@@ -44,12 +47,27 @@ class Settings(BaseSettings):
 
     host: str = Field("127.0.0.1", description="The address to listen on.")
     port: int = Field(8000, ge=0, le=65535, description="The port to listen on; 0 takes a free one.")
-    auth: Literal["none", "token", "oidc"] = Field("none", description="Who may ask; none is for loopback only.")
+    auth: Literal["none", "token", "oidc"] = Field(
+        "none", description="Who may ask: whoever reaches a loopback address, tokens made here, or an issuer's."
+    )
     open_network: bool = Field(
         default=False,
         description="Serve without authentication on HOST though it isn't loopback: for a container whose port is "
         "published on its host's loopback only.",
     )
+
+    oidc_issuer: str | None = Field(None, description="The OpenID issuer whose tokens are taken, with AUTH=oidc.")
+    oidc_audience: str | None = Field(None, description="The audience that its tokens must be for.")
+    oidc_scope_claim: str = Field("scope", description="The claim that says what is allowed; dots lead into objects.")
+    oidc_read_scope: str = Field("turnstream:read", description="The claim's value that allows to read and ask.")
+    oidc_write_scope: str = Field("turnstream:write", description="The value that allows to write too.")
+    oidc_admin_scope: str = Field("turnstream:admin", description="The value that allows everything.")
+    trusted_proxies: tuple[str, ...] = Field(
+        ("127.0.0.1", "::1"), description="Whose X-Forwarded headers are believed, as a JSON list of addresses."
+    )
+
+    url: str | None = Field(None, description="The server that `turnstream ask` asks.")
+    token: SecretStr | None = Field(None, description="What `turnstream ask` shows it, as a bearer token.")
 
     llm_base_url: str | None = Field(None, description="An OpenAI-compatible endpoint; unset: the offline model.")
     llm_api_key: SecretStr | None = Field(None, description="Its key.")
@@ -87,6 +105,20 @@ class Settings(BaseSettings):
             raise ValueError("an http:// or https:// address")
         return value
 
+    @field_validator("oidc_issuer")
+    @classmethod
+    def _an_issuer(cls, value: str | None) -> str | None:
+        if value is not None and not is_trustworthy(value):
+            raise ValueError("an https:// address, or http:// on a loopback address, without query")
+        return value
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _addresses(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if not all(_is_network(given) for given in value):
+            raise ValueError("a JSON list of addresses such as 10.0.0.1, or networks such as 10.0.0.0/8")
+        return value
+
     @field_validator("prompt_version")
     @classmethod
     def _a_known_version(cls, value: int | None) -> int | None:
@@ -120,8 +152,15 @@ class Settings(BaseSettings):
                 f"{PREFIX}HOST: {self.host!r} can be reached by others while {PREFIX}AUTH is none; "
                 f"allowed is a loopback address such as 127.0.0.1"
             )
-        if self.auth != "none":
-            raise ValueError(f"{PREFIX}AUTH: {self.auth!r} is not built yet; allowed in this version is none")
+        if self.auth == "oidc":
+            for name, value in (("ISSUER", self.oidc_issuer), ("AUDIENCE", self.oidc_audience)):
+                if value is None:
+                    raise ValueError(f"{PREFIX}OIDC_{name}: not given, though {PREFIX}AUTH is 'oidc', which needs it")
+            if len({self.oidc_read_scope, self.oidc_write_scope, self.oidc_admin_scope}) < 3:
+                raise ValueError(
+                    f"{PREFIX}OIDC_READ_SCOPE, OIDC_WRITE_SCOPE and OIDC_ADMIN_SCOPE: the same value was given twice; "
+                    "allowed are three different ones"
+                )
         if self.llm_model is not None and self.llm_base_url is None:
             raise ValueError(
                 f"{PREFIX}LLM_BASE_URL: not given, though {PREFIX}LLM_MODEL is {self.llm_model!r}; "
@@ -135,22 +174,32 @@ class Settings(BaseSettings):
             )
         return self
 
+    @property
+    def oidc(self) -> OidcConfig | None:
+        """What is believed of an issuer's tokens; None where they aren't taken."""
+        if self.auth != "oidc" or self.oidc_issuer is None or self.oidc_audience is None:
+            return None
+        scopes = {
+            self.oidc_read_scope: Scope.READ,
+            self.oidc_write_scope: Scope.WRITE,
+            self.oidc_admin_scope: Scope.ADMIN,
+        }
+        return OidcConfig(self.oidc_issuer, self.oidc_audience, self.oidc_scope_claim, scopes)
+
+
+def _is_network(given: str) -> bool:
+    try:
+        ipaddress.ip_network(given)
+    except ValueError:
+        return False
+    return True
+
 
 def _is_http(address: str) -> bool:
     try:
         parts = urlsplit(address)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:  # a host or port that can't be one
-        return False
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach the address."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
         return False
 
 

@@ -7,7 +7,8 @@ from fastapi import APIRouter, Depends
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from app.api import principal
-from app.api.known_base import no_base
+from app.api.known_base import known_base, no_base
+from app.api.principal import Principal
 from app.api.refusals import RESPONSES
 from app.errors import AppError, RefusalCode
 from app.store import bases
@@ -69,16 +70,17 @@ def router(database: Database) -> APIRouter:
         prefix="/api/bases", tags=["bases"], responses=RESPONSES, dependencies=[Depends(principal.current)]
     )
 
-    async def known_base(name: str) -> BaseRecord:
+    async def record(name: str) -> BaseRecord:
         found = await bases.get(database, name)
         if found is None:
             raise no_base(name)
         return found
 
     @routes.get("")
-    async def list_all() -> BaseList:
-        """Every base, by name."""
-        return BaseList(bases=[Base.model_validate(base) for base in await bases.list_all(database)])
+    async def list_all(who: Annotated[Principal, Depends(principal.current)]) -> BaseList:
+        """Every base that the caller may see, by name."""
+        found = [base for base in await bases.list_all(database) if who.on(base.id) is not None]
+        return BaseList(bases=[Base.model_validate(base) for base in found])
 
     @routes.post("", status_code=201)
     async def create(body: NewBase) -> Base:
@@ -88,25 +90,25 @@ def router(database: Database) -> APIRouter:
             raise _taken(body.name)
         return Base.model_validate(made)
 
-    @routes.get("/{base}")
+    @routes.get("/{base}", dependencies=[Depends(known_base)])
     async def detail(base: str) -> Base:
         """One base."""
-        return Base.model_validate(await known_base(base))
+        return Base.model_validate(await record(base))
 
-    @routes.patch("/{base}")
+    @routes.patch("/{base}", dependencies=[Depends(known_base)])
     async def change(base: str, body: BaseChange) -> Base:
         """Rename or describe a base. `default` keeps its name."""
-        known = await known_base(base)
+        known = await record(base)
         if body.name is not None and body.name != known.name and known.name == DEFAULT_BASE:
             raise AppError(RefusalCode.CONFLICT, f"The base {DEFAULT_BASE!r} keeps its name.")
         if not await bases.change(database, known.name, new_name=body.name, description=body.description):
             raise _taken(body.name or known.name)
-        return Base.model_validate(await known_base(body.name or known.name))
+        return Base.model_validate(await record(body.name or known.name))
 
-    @routes.delete("/{base}", status_code=204)
+    @routes.delete("/{base}", status_code=204, dependencies=[Depends(known_base)])
     async def delete(base: str) -> None:
         """Delete a base with its documents and conversations. `default` stays."""
-        known = await known_base(base)
+        known = await record(base)
         if known.name == DEFAULT_BASE:
             raise AppError(
                 RefusalCode.CONFLICT, f"The base {DEFAULT_BASE!r} always exists; delete its documents instead."

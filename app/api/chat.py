@@ -11,8 +11,8 @@ from uuid import UUID
 from fastapi import APIRouter, Depends
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from app.api import principal
-from app.api.principal import Principal
+from app.api import openapi_document, principal
+from app.api.principal import Principal, Scope
 from app.api.refusals import RESPONSES
 from app.api.sse import FrameStream
 from app.errors import AppError, RefusalCode, TurnErrorCode
@@ -57,6 +57,13 @@ class ChatRequest(BaseModel):
     def _clean(cls, value: str) -> str:
         return clean(value).strip()
 
+    @field_validator("base")
+    @classmethod
+    def _a_name(cls, value: str | None) -> str | None:
+        if value is not None and value != clean(value):
+            raise ValueError("a base's name holds lower-case letters, digits, - and _")
+        return value
+
     @field_validator("as_of")
     @classmethod
     def _a_moment(cls, value: str | None) -> str | None:
@@ -73,7 +80,7 @@ def router(supervisor: Supervisor, live: LiveLog, database: Database, config: Ch
         "/api/chat",
         status_code=200,
         response_class=FrameStream,
-        responses={200: {"description": "The new turn's frames.", "content": {"text/event-stream": {}}}, **RESPONSES},
+        responses={200: openapi_document.stream_of_frames("The new turn's frames."), **RESPONSES},
     )
     async def chat(body: ChatRequest, who: Annotated[Principal, Depends(principal.current)]) -> FrameStream:
         """Start a turn and stream it."""
@@ -115,6 +122,8 @@ def new_turn(body: ChatRequest, who: Principal, config: ChatConfig) -> NewTurn:
         base=body.base if body.conversation_id else body.base or "default",
         as_of=body.as_of,
         request_id=str(body.request_id) if body.request_id else None,
+        readable=who.reach(Scope.READ),
+        writable=who.reach(Scope.WRITE),
     )
 
 

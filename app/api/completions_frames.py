@@ -141,7 +141,8 @@ class Chunks:
         self.over = True
         yield self._chunk({}, finish_reason=finish_reason(done.usage), x_turnstream=verdict(done))
         if self._include_usage:
-            yield _event(self._head | {"choices": [], "usage": usage(done.usage)})
+            choices: list[object] = []
+            yield _event(self._head | {"choices": choices, "usage": usage(done.usage)})
         yield DONE
 
     def _chunk(self, delta: dict[str, object], *, finish_reason: str | None = None, **top: object) -> bytes:

@@ -55,11 +55,11 @@ class Metadata(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    conversation_id: UUID | None = Field(None, description="The conversation to go on with.")
-    base: str | None = Field(None, max_length=100, description="The base of a new conversation.")
-    as_of: str | None = Field(None, max_length=40, description="Record time: what the base held then.")
+    conversation_id: UUID | None = Field(default=None, description="The conversation to go on with.")
+    base: str | None = Field(default=None, max_length=100, description="The base of a new conversation.")
+    as_of: str | None = Field(default=None, max_length=40, description="Record time: what the base held then.")
     on_disconnect: Literal["go_on", "stop"] | None = Field(
-        None, description="What becomes of a streamed turn whose reader goes away; unset: it goes on."
+        default=None, description="What becomes of a streamed turn whose reader goes away; unset: it goes on."
     )
 
 
@@ -86,7 +86,7 @@ class Asked:
     stop_when_gone: bool
 
 
-_NOTHING = (None, False, 0, "", [], {})
+_NOTHING: tuple[Any, ...] = (None, False, 0, "", [], {})
 _ALLOWED: dict[str, Callable[[Any], bool]] = {
     "n": lambda value: value in (None, 1),
     "tools": lambda value: value in _NOTHING,

@@ -7,8 +7,8 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Header, Query, Response
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from app.api import principal
-from app.api.principal import Principal
+from app.api import openapi_document, principal
+from app.api.principal import Principal, Scope
 from app.api.refusals import RESPONSES
 from app.api.sse import FrameStream
 from app.errors import AppError, RefusalCode
@@ -97,7 +97,7 @@ def router(supervisor: Supervisor, live: LiveLog, database: Database, *, heartbe
     routes = APIRouter(prefix="/api/conversations", tags=["conversations"], responses=RESPONSES)
 
     async def owned(conversation_id: UUID, who: Who) -> ConversationRecord:
-        found = await conversations.get(database, who.owner, str(conversation_id))
+        found = await conversations.get(database, who.owner, str(conversation_id), bases=who.reach(Scope.READ))
         if found is None:
             raise AppError(RefusalCode.NOT_FOUND, "There is no such conversation.")
         return found
@@ -109,9 +109,10 @@ def router(supervisor: Supervisor, live: LiveLog, database: Database, *, heartbe
         limit: Annotated[int, Query(ge=1, le=100)] = 30,
         offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
     ) -> ConversationPage:
-        """The caller's conversations, latest first; `q` is looked for in titles and messages."""
+        """The caller's, in bases that they may see, latest first; `q` is looked for in titles and messages."""
         query = clean(q).strip() if q else None
-        found, total = await conversations.find(database, who.owner, query=query, limit=limit, offset=offset)
+        wanted = conversations.Wanted(query, who.reach(Scope.READ))
+        found, total = await conversations.find(database, who.owner, wanted, limit=limit, offset=offset)
         return ConversationPage(conversations=[Conversation.model_validate(c) for c in found], total=total)
 
     @routes.get("/{conversation_id}")
@@ -136,7 +137,12 @@ def router(supervisor: Supervisor, live: LiveLog, database: Database, *, heartbe
         await conversations.delete(database, who.owner, found.id)
         return Response(status_code=204)
 
-    @routes.get("/{conversation_id}/live", status_code=200, response_class=FrameStream)
+    @routes.get(
+        "/{conversation_id}/live",
+        status_code=200,
+        response_class=FrameStream,
+        responses={200: openapi_document.stream_of_frames("The running turn's frames, or `idle`.")},
+    )
     async def attach(
         found: Annotated[ConversationRecord, Depends(owned)],
         who: Who,
@@ -171,7 +177,7 @@ async def _reader(
     reader = await live.attach(latest.turn_id, after, running=latest.running)
     if reader is None and after is not None and after.turn_id == latest.turn_id:
         stored = await replay.stored_turn(database, who.owner, latest.turn_id)
-        if stored is not None and after.seq < stored.last_seq:
+        if stored is not None and after.seq != stored.last_seq:
             return Replay(stored)
     return reader
 

@@ -16,7 +16,7 @@ from starlette.datastructures import UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 
 from app.api import principal
-from app.api.known_base import known_base_of
+from app.api.known_base import known_base
 from app.api.refusals import RESPONSES
 from app.errors import AppError, RefusalCode
 from app.knowledge.ingest import Ingest
@@ -95,8 +95,6 @@ def router(database: Database, ingest: Ingest) -> APIRouter:
     routes = APIRouter(
         prefix="/api/bases/{base}", tags=["documents"], responses=RESPONSES, dependencies=[Depends(principal.current)]
     )
-
-    known_base = known_base_of(database)
 
     @routes.post("/documents", status_code=202, openapi_extra=UPLOAD)
     async def upload(base_id: Annotated[str, Depends(known_base)], request: Request) -> Document:

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends
 from pydantic import BaseModel, ConfigDict
 
 from app.api import principal
-from app.api.known_base import known_base_of
+from app.api.known_base import known_base
 from app.api.refusals import RESPONSES
 from app.knowledge.backfill import progress
 from app.store.engine import Database
@@ -30,8 +30,6 @@ def router(database: Database) -> APIRouter:
         responses=RESPONSES,
         dependencies=[Depends(principal.current)],
     )
-
-    known_base = known_base_of(database)
 
     @routes.get("")
     async def show(base_id: Annotated[str, Depends(known_base)]) -> EmbeddingProgress:

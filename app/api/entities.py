@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from app.api import principal
 from app.api.facts import FactList, Moments, moments, shown_page
-from app.api.known_base import known_base_of
+from app.api.known_base import known_base
 from app.api.refusals import RESPONSES
 from app.errors import AppError, RefusalCode
 from app.knowledge import corrections
@@ -60,8 +60,6 @@ def router(database: Database) -> APIRouter:
         responses=RESPONSES,
         dependencies=[Depends(principal.current)],
     )
-
-    known_base = known_base_of(database)
 
     async def known_entity(base_id: str, entity_id: str, clocks: Moments) -> CountedEntity:
         found = await entities.get(database, base_id, entity_id, at=clocks.at, as_of=clocks.as_of)

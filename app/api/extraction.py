@@ -9,10 +9,9 @@ from fastapi import APIRouter, Depends
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.api import principal
-from app.api.known_base import known_base_of
+from app.api.known_base import known_base
 from app.api.refusals import RESPONSES
 from app.knowledge.jobs import ExtractionJobs
-from app.store.engine import Database
 
 
 class FailureKind(BaseModel):
@@ -49,7 +48,7 @@ class StartedExtraction(Extraction):
     job: int
 
 
-def router(database: Database, jobs: ExtractionJobs) -> APIRouter:
+def router(jobs: ExtractionJobs) -> APIRouter:
     """The routes, bound to their parts."""
     routes = APIRouter(
         prefix="/api/bases/{base}/extraction",
@@ -58,22 +57,20 @@ def router(database: Database, jobs: ExtractionJobs) -> APIRouter:
         dependencies=[Depends(principal.current)],
     )
 
-    known_base = known_base_of(database)
-
     @routes.post("", status_code=202)
-    async def start(base_id: Annotated[str, Depends(known_base)]) -> StartedExtraction:
+    async def start_extraction(base_id: Annotated[str, Depends(known_base)]) -> StartedExtraction:
         """Have every passage read that wasn't yet, or was given up. The answer comes before the work is done."""
         job = await jobs.start(base_id)
         progress = Extraction.model_validate(await jobs.progress(base_id))
         return StartedExtraction(job=job, **progress.model_dump())
 
     @routes.get("")
-    async def progress(base_id: Annotated[str, Depends(known_base)]) -> Extraction:
+    async def extraction(base_id: Annotated[str, Depends(known_base)]) -> Extraction:
         """How far it is."""
         return Extraction.model_validate(await jobs.progress(base_id))
 
     @routes.post("/stop", status_code=202)
-    async def stop(base_id: Annotated[str, Depends(known_base)]) -> Extraction:
+    async def stop_extraction(base_id: Annotated[str, Depends(known_base)]) -> Extraction:
         """Drop what waits and cut short what works. What was read stays; starting again goes on from there."""
         return Extraction.model_validate(await jobs.stop(base_id))
 

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Body, Depends, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.api import principal
-from app.api.known_base import known_base_of
+from app.api.known_base import known_base
 from app.api.refusals import RESPONSES
 from app.errors import AppError, RefusalCode
 from app.knowledge import corrections
@@ -159,8 +159,6 @@ def router(database: Database) -> APIRouter:
     routes = APIRouter(
         prefix="/api/bases/{base}/facts", tags=["facts"], responses=RESPONSES, dependencies=[Depends(principal.current)]
     )
-
-    known_base = known_base_of(database)
 
     @routes.get("")
     async def find(

@@ -4,12 +4,13 @@ A foreign page can make its name resolve to 127.0.0.1 and then speak to a server
 browser still says the page's name in Host and Origin. Source: MCP specification, transports, security.
 """
 
-import ipaddress
 import re
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
+
+from app.auth.addresses import is_loopback
 
 _HOST = re.compile(r"(?P<name>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::(?P<port>[0-9]{1,5}))?\Z")
 
@@ -45,15 +46,6 @@ def _is_ours(host: str, allowed: Sequence[str]) -> bool:
     if match is None:
         return False
     name = match["name"].lower()
-    return _is_loopback(name.strip("[]")) or any(
+    return is_loopback(name.strip("[]")) or any(
         given.lower() in (name, name.strip("[]"), host.lower()) for given in allowed
     )
-
-
-def _is_loopback(name: str) -> bool:
-    if name == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        return False

@@ -1,25 +1,22 @@
-"""The base that an address names, as a dependency of the routes below it."""
+"""The base that an address names, as a dependency of the routes below it. It was looked up at the door (access.py)."""
 
-from collections.abc import Awaitable, Callable
+from starlette.requests import HTTPConnection
 
 from app.errors import AppError, RefusalCode
-from app.store import bases
-from app.store.engine import Database
 from app.text import clean, cut
+
+KEY = "turnstream.base_id"
+"""Where in a request's scope the door leaves the id of the base in the path."""
 
 
 def no_base(name: str) -> AppError:
-    """The refusal of a base that isn't there."""
+    """The refusal of a base that isn't there, or isn't the caller's."""
     return AppError(RefusalCode.NOT_FOUND, f"There is no base {cut(clean(name), 80)!r}.")
 
 
-def known_base_of(database: Database) -> Callable[[str], Awaitable[str]]:
-    """A dependency that gives the id of the base in the path; it reads and lets go before the route runs."""
-
-    async def known_base(base: str) -> str:
-        found = await bases.find_id(database, base)
-        if found is None:
-            raise no_base(base)
-        return found
-
-    return known_base
+async def known_base(base: str, request: HTTPConnection) -> str:
+    """The id of the base `base` of the path, which the caller may see."""
+    found: object = request.scope.get(KEY)
+    if not isinstance(found, str):
+        raise LookupError(f"{request.url.path} was reached without its base {base!r}")  # noqa: TRY004
+    return found

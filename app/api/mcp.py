@@ -18,6 +18,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
+from app.auth.principal import Principal, Scope
 from app.knowledge.moments import INSTANT_FORMS, parse_as_of
 from app.knowledge.nearest import Nearest
 from app.llm.model import ToolCall
@@ -58,11 +59,10 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Who calls, on which base, and whether tools that write may be used."""
+    """Who calls, and on which base; whether tools that write may be used there is theirs."""
 
     base: str
-    owner: str
-    may_write: bool
+    who: Principal
 
 
 def build_server(
@@ -105,8 +105,8 @@ class _Adapter:
         if params is not None and params.cursor is not None:
             raise MCPError(types.INVALID_PARAMS, "The list has one page; there is no such cursor.")
         access = self._access(ctx)
-        await self._base_id(access.base)
-        return types.ListToolsResult(tools=[_described(tool) for tool in self._offered(may_write=access.may_write)])
+        may_write = _may_write(access, await self._base_id(access))
+        return types.ListToolsResult(tools=[_described(tool) for tool in self._offered(may_write=may_write)])
 
     async def call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         """Check and dispatch as in a chat's turn. What a tool does wrong is a result; only an unknown tool, a base
@@ -114,19 +114,21 @@ class _Adapter:
         """
         began = time.monotonic()
         access = self._access(ctx)
-        names = [tool.name for tool in self._offered(may_write=access.may_write)]
+        base_id = await self._base_id(access)
+        may_write = _may_write(access, base_id)
+        names = [tool.name for tool in self._offered(may_write=may_write)]
         name = resolve(params.name, names)
         if name is None:
             message = f"Unknown tool: {cut(clean(params.name), 80)}. Tools: {', '.join(names)}."
             raise MCPError(types.INVALID_PARAMS, message)
         context = ToolContext(
             self._database,
-            await self._base_id(access.base),
+            base_id,
             "",
             Citations(),
             as_of=_as_of(ctx),
-            may_write=access.may_write,
-            owner=access.owner,
+            may_write=may_write,
+            owner=access.who.owner,
             nearest=self._nearest,
         )
         observed = await self._observe(name, params.arguments or {}, context)
@@ -147,14 +149,18 @@ class _Adapter:
     def _offered(self, *, may_write: bool) -> Sequence[Offered]:
         return [tool for tool in self._registry.chat_tools(may_write=may_write) if not tool.chat_only]
 
-    async def _base_id(self, name: str) -> str:
+    async def _base_id(self, access: Access) -> str:
         try:
-            found = await bases.find_id(self._database, name)
+            found = await bases.find_id(self._database, access.base)
         except StoreUnavailable as error:
             raise MCPError(types.INTERNAL_ERROR, error.message) from error
-        if found is None:
-            raise MCPError(types.INVALID_PARAMS, f"There is no base {cut(clean(name), 80)!r}.")
+        if found is None or access.who.on(found) is None:
+            raise MCPError(types.INVALID_PARAMS, f"There is no base {cut(clean(access.base), 80)!r}.")
         return found
+
+
+def _may_write(access: Access, base_id: str) -> bool:
+    return (access.who.on(base_id) or Scope.READ) >= Scope.WRITE
 
 
 def _described(tool: Offered) -> types.Tool:

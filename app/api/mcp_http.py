@@ -82,8 +82,7 @@ def _access(ctx: Context) -> Access:
     request = ctx.request
     if not isinstance(request, Request):
         raise TypeError("an MCP message came without the HTTP request that carried it")
-    # until principals differ (AUTH=none), whoever may ask may write
-    return Access(request.query_params.get("base", DEFAULT_BASE), principal.current().owner, may_write=True)
+    return Access(request.query_params.get("base", DEFAULT_BASE), principal.of(request.scope))
 
 
 def _refusal(status: int, message: str) -> JSONResponse:

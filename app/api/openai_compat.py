@@ -12,7 +12,7 @@ from fastapi import APIRouter, Depends, Header
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict
 
-from app.api import chat, completions_request, openai_errors, principal
+from app.api import chat, completions_request, openai_errors, openapi_document, principal
 from app.api.chat import ChatConfig
 from app.api.completions_frames import Chunks, Names, Whole
 from app.api.completions_request import Asked, CompletionRequest
@@ -31,6 +31,9 @@ from app.text import clean, cut
 from app.turn.supervisor import Supervisor
 
 Who = Annotated[Principal, Depends(principal.current)]
+
+IDS = {"X-Conversation-Id": "The conversation that was asked in.", "X-Turn-Id": "The turn, for stopping it."}
+"""The headers of every completion."""
 
 NO_RETRY = {"x-should-retry": "false"}
 """OpenAI's clients try failures again by themselves; the server has done that, and another try is another turn."""
@@ -76,9 +79,10 @@ class Door:
     model: str
     about: str
 
-    async def models(self) -> list[ModelCard]:
-        """The names to ask by, the base `default` first."""
-        found = sorted(await bases.list_all(self.database), key=lambda base: (base.name != DEFAULT_BASE, base.name))
+    async def models(self, who: Principal) -> list[ModelCard]:
+        """The names by which the caller may ask, the base `default` first."""
+        seen = [base for base in await bases.list_all(self.database) if who.on(base.id) is not None]
+        found = sorted(seen, key=lambda base: (base.name != DEFAULT_BASE, base.name))
         return [
             ModelCard(
                 id=self.model if base.name == DEFAULT_BASE else f"{self.model}@{base.name}",
@@ -116,15 +120,15 @@ def router(door: Door) -> APIRouter:
     """The routes."""
     routes = APIRouter(prefix=openai_errors.PREFIX, tags=["openai"], responses=RESPONSES)
 
-    @routes.get("/models", dependencies=[Depends(principal.current)])
-    async def models() -> ModelList:
+    @routes.get("/models")
+    async def models(who: Who) -> ModelList:
         """The model that answers, once for each base that it can be asked about."""
-        return ModelList(data=await door.models())
+        return ModelList(data=await door.models(who))
 
-    @routes.get("/models/{model:path}", dependencies=[Depends(principal.current)])
-    async def model(model: str) -> ModelCard:
+    @routes.get("/models/{model:path}")
+    async def model(model: str, who: Who) -> ModelCard:
         """One of them."""
-        for card in await door.models():
+        for card in await door.models(who):
             if card.id == model:
                 return card
         message = f"There is no model {cut(clean(model), 80)!r}; GET /v1/models lists what there is."
@@ -133,7 +137,7 @@ def router(door: Door) -> APIRouter:
     @routes.post(
         "/chat/completions",
         response_model=Completion,
-        responses={200: {"description": "The completion, or with `stream` its chunks."}},
+        responses={200: openapi_document.completion("The completion, or with `stream` its chunks.", ids=IDS)},
     )
     async def complete(
         body: CompletionRequest,

@@ -89,6 +89,6 @@ def place(path: Sequence[object]) -> str:
 
 
 RESPONSES: dict[int | str, dict[str, object]] = {
-    status: {"model": OpenAIError} for status in (400, 404, 405, 409, 413, 429, 500, 502, 503)
+    status: {"model": OpenAIError} for status in (400, 401, 402, 403, 404, 405, 409, 413, 429, 500, 502, 503)
 }
 """What a route under /v1 may answer besides success, for the OpenAPI document."""

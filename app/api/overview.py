@@ -6,9 +6,9 @@ from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, ConfigDict
 
 from app.api import principal
-from app.api.known_base import known_base_of
+from app.api.known_base import known_base
 from app.api.refusals import RESPONSES
-from app.store import overview
+from app.store import overview as stored
 from app.store.engine import Database
 
 
@@ -54,13 +54,11 @@ def router(database: Database) -> APIRouter:
         dependencies=[Depends(principal.current)],
     )
 
-    known_base = known_base_of(database)
-
     @routes.get("")
-    async def show(
+    async def overview(
         base_id: Annotated[str, Depends(known_base)], leaders: Annotated[int, Query(ge=0, le=100)] = 24
     ) -> Overview:
         """What the graph holds, with the entities that most facts are about."""
-        return Overview.model_validate(await overview.overview(database, base_id, leaders=leaders))
+        return Overview.model_validate(await stored.overview(database, base_id, leaders=leaders))
 
     return routes

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from app.api import principal
 from app.api.documents import Chunk
-from app.api.known_base import known_base_of
+from app.api.known_base import known_base
 from app.api.refusals import RESPONSES
 from app.errors import AppError, RefusalCode
 from app.store import documents, passages
@@ -31,10 +31,8 @@ def router(database: Database) -> APIRouter:
         dependencies=[Depends(principal.current)],
     )
 
-    known_base = known_base_of(database)
-
     @routes.get("")
-    async def find(
+    async def chunks(
         base_id: Annotated[str, Depends(known_base)],
         document_id: UUID,
         limit: Annotated[int, Query(ge=1, le=200)] = 50,

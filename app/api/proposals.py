@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, ConfigDict
 
 from app.api import principal
-from app.api.known_base import known_base_of
+from app.api.known_base import known_base
 from app.api.principal import Principal
 from app.api.refusals import RESPONSES
 from app.knowledge import corrections
@@ -58,8 +58,6 @@ def router(database: Database) -> APIRouter:
         responses=RESPONSES,
         dependencies=[Depends(principal.current)],
     )
-
-    known_base = known_base_of(database)
 
     @routes.get("")
     async def find(

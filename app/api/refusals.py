@@ -31,7 +31,7 @@ class Refusal(BaseModel):
 
 
 RESPONSES: dict[int | str, dict[str, object]] = {
-    status: {"model": Refusal} for status in (400, 404, 405, 409, 413, 422, 500, 503)
+    status: {"model": Refusal} for status in (400, 401, 403, 404, 405, 409, 413, 422, 500, 503)
 }
 """What every route may answer besides success, for the OpenAPI document."""
 
@@ -54,9 +54,7 @@ async def _refuse(request: Request, error: Exception) -> JSONResponse:
         _log.error("refused", code=refusal.code, path=request.url.path, exc_info=refusal)
     headers = None if refusal.retry_after_s is None else {"Retry-After": str(refusal.retry_after_s)}
     if isinstance(refusal, openai_errors.Unfit):
-        return openai_errors.response(
-            refusal.known_as, refusal.message, refusal.status, headers, param=refusal.param
-        )
+        return openai_errors.response(refusal.known_as, refusal.message, refusal.status, headers, param=refusal.param)
     return _shaped(request, refusal.code, refusal.message, refusal.status, headers)
 
 

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, ConfigDict
 
 from app.api import principal
-from app.api.known_base import known_base_of
+from app.api.known_base import known_base
 from app.api.refusals import RESPONSES
 from app.errors import AppError, RefusalCode
 from app.knowledge.moments import parse_span
@@ -89,8 +89,6 @@ def router(database: Database) -> APIRouter:
         responses=RESPONSES,
         dependencies=[Depends(principal.current)],
     )
-
-    known_base = known_base_of(database)
 
     @routes.get("")
     async def show(

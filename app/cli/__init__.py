@@ -98,7 +98,7 @@ def extract_facts(base: str) -> None:
 @click.option("--base", help="The base of a new conversation; unset: default.")
 @click.option("--conversation", help="The id of a conversation to go on with.")
 @click.option("--as-of", help="Answer from what the base held then: a year, a month, a day or an instant.")
-@click.option("--url", envvar="TURNSTREAM_URL", help="A server to ask; unset: one at HOST:PORT, or this process.")
+@click.option("--url", help="A server to ask; unset: TURNSTREAM_URL, one at HOST:PORT, or this process.")
 @click.option("--json", "as_json", is_flag=True, help="Print each frame as a line of JSON.")
 def ask(**given: Unpack[AskOptions]) -> None:
     """Ask a question; steps and the answer come as they are made. Ctrl-C stops the turn.
@@ -127,6 +127,56 @@ def mcp(base: str) -> None:
     from app.cli.mcp import run
 
     run(base)
+
+
+class TokenOptions(TypedDict):
+    """The options of `token create`."""
+
+    name: str
+    scope: str
+    bases: tuple[str, ...]
+    owner: str | None
+    days: int | None
+
+
+@main.group()
+def token() -> None:
+    """Bearer tokens, for a server with TURNSTREAM_AUTH=token."""
+
+
+@token.command("create")
+@click.option("--name", required=True, help="What it is called, for you.")
+@click.option(
+    "--scope",
+    required=True,
+    type=click.Choice(["read", "write", "admin"]),
+    help="read: read and ask; write: also upload and record facts; admin: everything.",
+)
+@click.option("--base", "bases", multiple=True, help="A base that it is limited to. Repeatable; without: every base.")
+@click.option("--owner", help="Whose conversations it is used for; without: its name.")
+@click.option("--days", type=click.IntRange(1, 36_500), help="After how many days it expires; without: never.")
+def token_create(**given: Unpack[TokenOptions]) -> None:
+    """Make a token. It is shown once, on standard output; only a hash of it is kept."""
+    from app.cli.token import Wanted, create
+
+    create(Wanted(given["name"], given["scope"], given["bases"], given["owner"], given["days"]))
+
+
+@token.command("list")
+def token_list() -> None:
+    """Every token, with when it was last used; never the secret itself."""
+    from app.cli.token import list_all
+
+    list_all()
+
+
+@token.command("revoke")
+@click.argument("named")
+def token_revoke(named: str) -> None:
+    """End the token NAMED, by its name or id. Running servers refuse it within 5 seconds."""
+    from app.cli.token import revoke
+
+    revoke(named)
 
 
 class RunOptions(TypedDict):

@@ -17,8 +17,8 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from sqlalchemy import URL
 
-from app.api import principal
 from app.api.mcp import Access, build_server
+from app.auth.principal import LOCAL
 from app.cli.report import report
 from app.errors import StartError
 from app.serve import configure_logging, database_address, exit_orderly, on_signals
@@ -57,7 +57,7 @@ async def _serve(settings: Settings, url: URL, base: str, wire: int) -> None:
         if await bases.find_id(database, base) is None:
             raise StartError(f"There is no base named {base!r}.")
         # the caller is whoever started the process, with the rights that the server gives on this machine
-        access = Access(base, principal.current().owner, may_write=True)
+        access = Access(base, LOCAL)
         server: Server[object] = build_server(tools, database, lambda _: access)
         lines = Lines(wire)
         on_signals(lines.interrupt)

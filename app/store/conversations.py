@@ -79,12 +79,22 @@ class FinishedTurn:
     answer: MessageRecord
 
 
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which of an owner's conversations: with `query` in title or message, and in these bases, None for every base."""
+
+    query: str | None
+    bases: tuple[str, ...] | None
+
+
 _COUNT = "(SELECT count(*) FROM messages m WHERE m.conversation_id = c.id)"
 
-_MATCHES = """
-c.owner = :owner AND (CAST(:q AS text) IS NULL OR c.title ILIKE :q
+_REACHED = "(CAST(:bases AS uuid[]) IS NULL OR c.base_id = ANY(CAST(:bases AS uuid[])))"
+
+_MATCHES = f"""
+c.owner = :owner AND {_REACHED} AND (CAST(:q AS text) IS NULL OR c.title ILIKE :q
     OR EXISTS (SELECT 1 FROM messages s WHERE s.conversation_id = c.id AND s.content ILIKE :q))
-"""
+"""  # noqa: S608 - only constants of this module are put together
 
 _LIST = text(f"""
 SELECT c.id, b.name AS base, c.title, c.created_at, c.updated_at, {_COUNT} AS message_count,
@@ -99,7 +109,7 @@ _TOTAL = text(f"SELECT count(*) FROM conversations c WHERE {_MATCHES}")  # noqa:
 _ONE = text(f"""
 SELECT c.id, b.name AS base, c.title, c.created_at, c.updated_at, {_COUNT} AS message_count
 FROM conversations c JOIN bases b ON b.id = c.base_id
-WHERE c.id = CAST(:id AS uuid) AND c.owner = :owner
+WHERE c.id = CAST(:id AS uuid) AND c.owner = :owner AND {_REACHED}
 """)  # noqa: S608
 
 _LATEST = text("""
@@ -132,20 +142,25 @@ WHERE t.id = CAST(:turn_id AS uuid) AND c.owner = :owner AND t.status <> 'runnin
 
 
 async def find(
-    database: Database, owner: str, *, query: str | None, limit: int, offset: int
+    database: Database, owner: str, wanted: Wanted, *, limit: int, offset: int
 ) -> tuple[list[ConversationRecord], int]:
-    """The owner's conversations, latest first, and how many there are in all; `query` is in title or message."""
-    pattern = None if not query else f"%{_escape(query)}%"
-    parameters = {"owner": owner, "q": pattern, "limit": limit, "offset": offset}
+    """The owner's conversations that are wanted, latest first, and how many there are in all."""
+    pattern = None if not wanted.query else f"%{_escape(wanted.query)}%"
+    bases = None if wanted.bases is None else list(wanted.bases)
+    parameters = {"owner": owner, "q": pattern, "bases": bases, "limit": limit, "offset": offset}
     async with database.read() as connection:
         rows = (await connection.execute(_LIST, parameters)).all()
         total = rows[0].total if rows else (await connection.execute(_TOTAL, parameters)).scalar_one()
     return [_conversation(row) for row in rows], total
 
 
-async def get(database: Database, owner: str, conversation_id: str) -> ConversationRecord | None:
+async def get(
+    database: Database, owner: str, conversation_id: str, *, bases: tuple[str, ...] | None = None
+) -> ConversationRecord | None:
+    """The owner's conversation, if it is in one of these bases; None for every base."""
+    parameters = {"id": conversation_id, "owner": owner, "bases": None if bases is None else list(bases)}
     async with database.single() as connection:
-        row = (await connection.execute(_ONE, {"id": conversation_id, "owner": owner})).one_or_none()
+        row = (await connection.execute(_ONE, parameters)).one_or_none()
     return _conversation(row) if row else None
 
 

@@ -74,7 +74,7 @@ UPDATE turns t SET replica = :replica, lease_until = now() + make_interval(secs 
 FROM lost, conversations c, bases b, messages q
 WHERE t.id = lost.id AND c.id = t.conversation_id AND b.id = c.base_id AND q.id = t.question_id
 RETURNING t.id, t.conversation_id, t.question_id, c.base_id, b.name AS base, t.owner, c.title,
-          q.content AS question, t.as_of, q.position = 1 AS first, t.attempt, t.deaths, t.stop_requested,
+          q.content AS question, t.as_of, q.position = 1 AS first, t.attempt, t.deaths, t.stop_requested, t.may_write,
           CAST(t.checkpoint AS text) AS checkpoint,
           coalesce(t.draft, '') AS content, coalesce(t.last_seq, 0) AS last_seq,
           CAST(extract(epoch FROM now() - t.created_at) AS float) AS age_s
@@ -154,6 +154,7 @@ async def take(database: Database, replica: str, *, limit: int = TAKE_AT_ONCE) -
                 r.as_of,
                 first=r.first,
                 replica=replica,
+                may_write=r.may_write,
                 attempt=r.attempt,
             ),
             None if r.checkpoint is None else str(r.checkpoint).encode(),

@@ -172,6 +172,7 @@ turns = Table(
     Column("attempt", Integer, nullable=False, server_default=text("0")),  # which owner in line; fences earlier ones
     Column("deaths", Integer, nullable=False, server_default=text("0")),  # how many owners died with it
     Column("draft", Text),  # the text published so far
+    Column("may_write", Boolean, nullable=False, server_default=text("true")),  # whether its asker may write there
     # at most one running turn per conversation, whichever process asks
     Index(
         "uq_turns_one_running",
@@ -341,3 +342,52 @@ harness_turns = Table(
 
 # Verdicts over time are counted over a base's answers of a stretch of time.
 Index("ix_messages_answered_at", messages.c.created_at, postgresql_where=text("role = 'assistant'"))
+
+# Bearer tokens (decision 0019). Only a hash of the secret is kept; a revoked token stays, for the record.
+tokens = Table(
+    "tokens",
+    metadata,
+    _id(),
+    Column("name", Text, nullable=False),  # for people; free again once its token is revoked
+    Column("owner", Text, nullable=False),  # whose the conversations are that it is used for
+    Column("scope", Text, nullable=False),  # read | write | admin
+    Column("every_base", Boolean, nullable=False),  # false: those of token_bases, also when none of them is left
+    Column("secret_hash", LargeBinary, nullable=False, unique=True),  # SHA-256 of the token as it is sent
+    Column("expires_at", DateTime(timezone=True)),
+    Column("last_used_at", DateTime(timezone=True)),  # to the minute
+    Column("revoked_at", DateTime(timezone=True)),
+    _created(),
+    Index("uq_tokens_name", "name", unique=True, postgresql_where=text("revoked_at IS NULL")),
+)
+
+token_bases = Table(
+    "token_bases",
+    metadata,
+    Column("token_id", UUID(as_uuid=False), ForeignKey("tokens.id", ondelete="CASCADE"), primary_key=True),
+    Column("base_id", UUID(as_uuid=False), ForeignKey("bases.id", ondelete="CASCADE"), primary_key=True),
+)
+
+# Who may see a base where people sign in with an OpenID issuer; "*" is everybody who signs in.
+members = Table(
+    "members",
+    metadata,
+    Column("base_id", UUID(as_uuid=False), ForeignKey("bases.id", ondelete="CASCADE"), primary_key=True),
+    Column("owner", Text, primary_key=True),
+    Column("role", Text, nullable=False),  # read | write
+    Column("added_by", Text, nullable=False),
+    _created(),
+    Index("ix_members_owner", "owner"),
+)
+
+# The page's logins: what its cookie stands for.
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("secret_hash", LargeBinary, primary_key=True),  # SHA-256 of the cookie's value
+    Column("token_id", UUID(as_uuid=False), ForeignKey("tokens.id", ondelete="CASCADE")),  # null: by an issuer's token
+    Column("owner", Text, nullable=False),
+    Column("scope", Text, nullable=False),  # read | write | admin
+    Column("expires_at", DateTime(timezone=True), nullable=False),
+    _created(),
+    Index("ix_sessions_expires_at", "expires_at"),
+)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from sqlalchemy import Row, text
+from sqlalchemy import text
 
 from app.store.engine import Database
 
@@ -15,6 +15,10 @@ RECENT = 200
 """Among how many of the owner's latest conversations one is looked for."""
 CANDIDATES = 20
 """How many of those that hold the same last answer are compared as a whole."""
+
+BLANKS = 64
+"""How many blanks around a stored answer may be missing in what a client sends. By its length, which is known without
+reading it, an answer that can't be the one is passed over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +37,9 @@ WITH recent AS (
 )
 SELECT r.id FROM recent r
 WHERE EXISTS (SELECT 1 FROM messages m
-              WHERE m.conversation_id = r.id AND m.role = 'assistant' AND btrim(m.content, E' \\t\\r\\n') = :last)
+              WHERE m.conversation_id = r.id AND m.role = 'assistant'
+                AND octet_length(m.content) BETWEEN :bytes AND :bytes + :blanks
+                AND btrim(m.content, E' \\t\\r\\n') = :last)
   AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.conversation_id = r.id AND t.status = 'running')
 ORDER BY r.updated_at DESC LIMIT :candidates
 """)
@@ -56,16 +62,20 @@ async def find(database: Database, owner: str, base: str, earlier: Sequence[Earl
         "owner": owner,
         "base": base,
         "last": told[-1][1],
+        "bytes": len(told[-1][1].encode()),
+        "blanks": BLANKS,
         "recent": RECENT,
         "candidates": CANDIDATES,
     }
     async with database.read() as connection:
-        ids = [str(id_) for id_ in (await connection.execute(_SAME_LAST_ANSWER, parameters)).scalars()]
-        rows = (await connection.execute(_MESSAGES, {"ids": ids})).all() if ids else []
-    held: dict[str, list[Row[tuple[str, str, str]]]] = {}
+        ids = [str(found) for found in (await connection.execute(_SAME_LAST_ANSWER, parameters)).scalars()]
+        if not ids:
+            return None
+        rows = (await connection.execute(_MESSAGES, {"ids": ids})).all()
+    held: dict[str, list[tuple[str, str]]] = {id_: [] for id_ in ids}
     for row in rows:
-        held.setdefault(str(row.conversation_id), []).append(row)
-    return next((id_ for id_ in ids if _answered([(r.role, r.content) for r in held.get(id_, [])]) == told), None)
+        held[str(row.conversation_id)].append((row.role, row.content))
+    return next((id_ for id_ in ids if _answered(held[id_]) == told), None)
 
 
 def _answered(messages: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:

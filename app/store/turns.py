@@ -40,6 +40,10 @@ class NewTurn:
     as_of: str | None
     request_id: str | None
     earlier: tuple[EarlierMessage, ...] = ()
+    readable: tuple[str, ...] | None = None
+    """The ids of the bases that the asker may see; None for every base."""
+    writable: tuple[str, ...] | None = None
+    """The ids of those in which the turn's tools may write; None for every base."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,8 @@ class AdmittedTurn:
     first: bool
     """Whether the conversation began with it, so that there is no history to read."""
     replica: str
+    may_write: bool
+    """Whether its asker may write in the base."""
     attempt: int = 0
     """Which owner in line this process is; with `replica` it fences out earlier ones."""
 
@@ -96,41 +102,48 @@ class Answer:
     last_seq: int
 
 
-_FIRST = text("""
+_SEEN = "(CAST(:readable AS uuid[]) IS NULL OR {base} = ANY(CAST(:readable AS uuid[])))"
+_WRITES = "(CAST(:writable AS uuid[]) IS NULL OR c.base_id = ANY(CAST(:writable AS uuid[])))"
+
+_TURN = f"""
+    INSERT INTO turns (id, conversation_id, question_id, owner, request_id, as_of, replica, lease_until, may_write)
+    SELECT CAST(:turn_id AS uuid), c.id, CAST(:question_id AS uuid), :owner, CAST(:request_id AS uuid), :as_of,
+           :replica, now() + make_interval(secs => :lease_s), {_WRITES}
+"""
+
+_FIRST = text(f"""
 WITH c AS (
     INSERT INTO conversations (id, owner, base_id, title)
-    SELECT CAST(:new_conversation_id AS uuid), :owner, b.id, :title FROM bases b WHERE b.name = :base
+    SELECT CAST(:new_conversation_id AS uuid), :owner, b.id, :title FROM bases b
+    WHERE b.name = :base AND {_SEEN.format(base="b.id")}
     RETURNING id, base_id, title
 ), m AS (
     INSERT INTO messages (id, conversation_id, position, role, content, turn_id)
     SELECT CAST(:question_id AS uuid), c.id, 1, 'user', :question, CAST(:turn_id AS uuid) FROM c
     RETURNING id
 ), t AS (
-    INSERT INTO turns (id, conversation_id, question_id, owner, request_id, as_of, replica, lease_until)
-    SELECT CAST(:turn_id AS uuid), c.id, m.id, :owner, CAST(:request_id AS uuid), :as_of, :replica,
-           now() + make_interval(secs => :lease_s)
-    FROM c, m
-    RETURNING id
+    {_TURN} FROM c, m RETURNING id, may_write
 )
-SELECT c.id, c.base_id, c.title, CAST(NULL AS text) AS base_name FROM c, t
-""")
+SELECT c.id, c.base_id, c.title, CAST(NULL AS text) AS base_name, t.may_write FROM c, t
+""")  # noqa: S608 - only constants of this module are put together
 
-_BEGIN_WITH = text("""
+_BEGIN_WITH = text(f"""
 WITH c AS (
     INSERT INTO conversations (id, owner, base_id, title)
-    SELECT CAST(:new_conversation_id AS uuid), :owner, b.id, :title FROM bases b WHERE b.name = :base
+    SELECT CAST(:new_conversation_id AS uuid), :owner, b.id, :title FROM bases b
+    WHERE b.name = :base AND {_SEEN.format(base="b.id")}
     RETURNING id
 )
 INSERT INTO messages (id, conversation_id, position, role, content)
 SELECT CAST(e.id AS uuid), c.id, e.position, e.role, e.content
 FROM c, jsonb_to_recordset(CAST(:earlier AS jsonb)) AS e(id text, position integer, role text, content text)
 RETURNING conversation_id
-""")
+""")  # noqa: S608
 
-_NEXT = text("""
+_NEXT = text(f"""
 WITH c AS (
     UPDATE conversations SET updated_at = now()
-    WHERE id = CAST(:conversation_id AS uuid) AND owner = :owner
+    WHERE id = CAST(:conversation_id AS uuid) AND owner = :owner AND {_SEEN.format(base="base_id")}
       AND (CAST(:base AS text) IS NULL OR base_id = (SELECT id FROM bases WHERE name = CAST(:base AS text)))
     RETURNING id, base_id, title
 ), m AS (
@@ -141,21 +154,17 @@ WITH c AS (
     FROM c
     RETURNING id
 ), t AS (
-    INSERT INTO turns (id, conversation_id, question_id, owner, request_id, as_of, replica, lease_until)
-    SELECT CAST(:turn_id AS uuid), c.id, m.id, :owner, CAST(:request_id AS uuid), :as_of, :replica,
-           now() + make_interval(secs => :lease_s)
-    FROM c, m
-    RETURNING id
+    {_TURN} FROM c, m RETURNING id, may_write
 )
-SELECT c.id, c.base_id, c.title, b.name AS base_name FROM c JOIN bases b ON b.id = c.base_id, t
-""")
+SELECT c.id, c.base_id, c.title, b.name AS base_name, t.may_write FROM c JOIN bases b ON b.id = c.base_id, t
+""")  # noqa: S608
 
-_BASE_OF = text("""
+_BASE_OF = text(f"""
 SELECT b.name FROM conversations c JOIN bases b ON b.id = c.base_id
-WHERE c.id = CAST(:conversation_id AS uuid) AND c.owner = :owner
-""")
+WHERE c.id = CAST(:conversation_id AS uuid) AND c.owner = :owner AND {_SEEN.format(base="c.base_id")}
+""")  # noqa: S608
 
-_RETRIED = text("""
+_RETRIED = text(f"""
 SELECT m.role, m.content,
        (SELECT count(*) FROM messages a
            WHERE a.conversation_id = m.conversation_id AND a.position > m.position) AS later,
@@ -163,22 +172,19 @@ SELECT m.role, m.content,
            AND a.role = 'assistant' AND a.error_code IS NOT NULL) AS failed
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
 WHERE m.id = CAST(:question_id AS uuid) AND c.id = CAST(:conversation_id AS uuid) AND c.owner = :owner
-""")
+  AND {_SEEN.format(base="c.base_id")}
+""")  # noqa: S608
 
-_RETRY = text("""
+_RETRY = text(f"""
 WITH c AS (
     UPDATE conversations SET updated_at = now()
     WHERE id = CAST(:conversation_id AS uuid) AND owner = :owner
     RETURNING id, base_id, title
 ), t AS (
-    INSERT INTO turns (id, conversation_id, question_id, owner, request_id, as_of, replica, lease_until)
-    SELECT CAST(:turn_id AS uuid), c.id, CAST(:question_id AS uuid), :owner, CAST(:request_id AS uuid), :as_of,
-           :replica, now() + make_interval(secs => :lease_s)
-    FROM c
-    RETURNING id
+    {_TURN} FROM c RETURNING id, may_write
 )
-SELECT c.id, c.base_id, c.title, b.name AS base_name FROM c JOIN bases b ON b.id = c.base_id, t
-""")
+SELECT c.id, c.base_id, c.title, b.name AS base_name, t.may_write FROM c JOIN bases b ON b.id = c.base_id, t
+""")  # noqa: S608
 
 _SAVE = text("""
 WITH t AS (
@@ -210,16 +216,16 @@ SELECT (SELECT count(*) FROM t) AS saved, (SELECT count(*) FROM replaced) AS rep
        EXISTS (SELECT FROM turns WHERE id = CAST(:turn_id AS uuid) AND answer_id = CAST(:answer_id AS uuid)) AS already
 """)
 
-_KNOWN_REQUEST = text("""
+_KNOWN_REQUEST = text(f"""
 SELECT t.id, t.conversation_id, t.question_id, c.title FROM turns t JOIN conversations c ON c.id = t.conversation_id
-WHERE t.owner = :owner AND t.request_id = CAST(:request_id AS uuid)
-""")
+WHERE t.owner = :owner AND t.request_id = CAST(:request_id AS uuid) AND {_SEEN.format(base="c.base_id")}
+""")  # noqa: S608
 
 
-async def known_request(database: Database, owner: str, request_id: str) -> KnownRequest | None:
-    """The turn that this request id of this owner has already started."""
+async def known_request(database: Database, new: NewTurn) -> KnownRequest | None:
+    """The turn that this request id of this owner has already started, if they may still see its base."""
     async with database.single() as connection:
-        row = (await connection.execute(_KNOWN_REQUEST, {"owner": owner, "request_id": request_id})).one_or_none()
+        row = (await connection.execute(_KNOWN_REQUEST, _parameters(new))).one_or_none()
     return KnownRequest(str(row.id), str(row.conversation_id), str(row.question_id), row.title) if row else None
 
 
@@ -303,7 +309,9 @@ async def save(database: Database, answer: Answer) -> Saved:
 
 
 def _parameters(new: NewTurn) -> dict[str, Any]:
-    return {field: getattr(new, field) for field in NewTurn.__dataclass_fields__} | {"lease_s": LEASE_S}
+    given = {field: getattr(new, field) for field in NewTurn.__dataclass_fields__}
+    reach = {name: None if given[name] is None else list(given[name]) for name in ("readable", "writable")}
+    return given | reach | {"lease_s": LEASE_S}
 
 
 def _admitted(new: NewTurn, row: Row[Any], question: str) -> AdmittedTurn:
@@ -319,6 +327,7 @@ def _admitted(new: NewTurn, row: Row[Any], question: str) -> AdmittedTurn:
         new.as_of,
         first=new.conversation_id is None and not new.earlier,
         replica=new.replica,
+        may_write=row.may_write,
     )
 
 
@@ -347,13 +356,15 @@ async def _refused_or_known(database: Database, new: NewTurn, error: IntegrityEr
     """Which uniqueness was violated decides what the caller is told.
 
     Raises:
-        AppError: answer_running, unless the request id is already known.
+        AppError: answer_running, unless the request id is already known; conflict where what it started isn't shown.
     """
     constraint = getattr(error.orig.__cause__, "constraint_name", None) if error.orig else None
     if new.request_id is not None:
-        known = await known_request(database, new.owner, new.request_id)
+        known = await known_request(database, new)
         if known is not None:
             return known
+        if constraint == "uq_turns_owner_request_id":  # of a base that this token isn't for
+            raise AppError(RefusalCode.CONFLICT, "This request_id was used for another question.") from None
     if constraint in ("uq_turns_one_running", "uq_messages_conversation_id_position"):
         message = "An answer is still being written in this conversation; attach to it, stop it, or wait."
         raise AppError(TurnErrorCode.ANSWER_RUNNING, message) from None

@@ -117,7 +117,7 @@ def prepare(parts: TurnParts, turn: AdmittedTurn, writer: Writer, kept: Kept, ro
         turn.question,
         Citations(draft.sources),
         as_of=turn.as_of,
-        may_write=True,  # until principals differ (AUTH=none), whoever may ask may write
+        may_write=turn.may_write,
         owner=turn.owner,
         turn_id=turn.turn_id,
         nearest=parts.nearest,

@@ -74,7 +74,13 @@ async def test_without_an_endpoint_the_offline_model_is_shown_and_is_well(databa
     assert (model["endpoint"], model["keyed"], model["extracts"]) == (None, False, False)
     assert "offline" in model["description"]
     assert examined["ok"]
-    assert [finding["subject"] for finding in examined["findings"]] == ["database", "migrations", "live log", "tools", "model"]
+    assert [finding["subject"] for finding in examined["findings"]] == [
+        "database",
+        "migrations",
+        "live log",
+        "tools",
+        "model",
+    ]
 
 
 async def test_the_doctor_asks_the_endpoint_and_says_what_it_can_do(database_url: URL) -> None:
@@ -84,7 +90,16 @@ async def test_the_doctor_asks_the_endpoint_and_says_what_it_can_do(database_url
         async with running_app(database_url, llm=endpoint.base_url, llm_api_key="sk-secret-of-about") as app:
             examined = await told(app, "POST", "/api/settings/doctor")
     seen = [(finding["subject"], finding["verdict"]) for finding in examined["findings"]]
-    subjects = ("database", "migrations", "live log", "tools", "model", "endpoint", "tool calling", "tool_choice required")
+    subjects = (
+        "database",
+        "migrations",
+        "live log",
+        "tools",
+        "model",
+        "endpoint",
+        "tool calling",
+        "tool_choice required",
+    )
     assert seen == [(subject, "ok") for subject in (*subjects, "stream usage")]
     assert examined["ok"]
     assert "***" in examined["findings"][4]["note"]

@@ -13,6 +13,7 @@ from fastapi import FastAPI
 from app.api import bases as base_routes
 from app.api import documents as document_routes
 from app.api import refusals
+from app.api.access import Access
 from app.knowledge.bulk import FileResult, ingest_paths
 from app.knowledge.ingest import Ingest, IngestLimits
 from app.knowledge.reader import ReaderLimits
@@ -65,6 +66,7 @@ async def library(database: Database) -> AsyncGenerator[Library]:
     ingest = Ingest(database, LIMITS)
     app = FastAPI()
     refusals.install(app)
+    app.add_middleware(Access, gate=None, database=database)
     app.include_router(base_routes.router(database))
     app.include_router(document_routes.router(database, ingest))
     name = f"lib-{new_id()}"

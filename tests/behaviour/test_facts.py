@@ -16,6 +16,7 @@ from app.api import entities as entity_routes
 from app.api import facts as fact_routes
 from app.api import proposals as proposal_routes
 from app.api import refusals
+from app.api.access import Access
 from app.knowledge.bulk import ingest_paths
 from app.knowledge.facts_import import ImportReport, import_file
 from app.knowledge.ingest import Ingest
@@ -77,6 +78,7 @@ async def graph(database: Database) -> AsyncGenerator[Graph]:
     """An empty base."""
     app = FastAPI()
     refusals.install(app)
+    app.add_middleware(Access, gate=None, database=database)
     for routes in (fact_routes, entity_routes, proposal_routes):
         app.include_router(routes.router(database))
     name = f"graph-{new_id()}"

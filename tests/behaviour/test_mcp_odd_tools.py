@@ -15,8 +15,10 @@ from mcp import Client, types
 from mcp.shared.exceptions import MCPError
 from pydantic import BaseModel, ConfigDict
 
+from app.api.access import Access as Door
 from app.api.mcp import Access, build_server
 from app.api.mcp_http import McpDoor
+from app.auth.principal import LOCAL, Principal, Scope
 from app.store.engine import Database
 from app.tools.observation import OBSERVATION_CHARS
 from app.tools.registry import STRUCTURED_CHARS, Registry
@@ -117,6 +119,7 @@ async def serving(
 
     application = FastAPI(lifespan=lifespan)
     application.router.routes.append(door.route)
+    application.add_middleware(Door, gate=None, database=database)
     config = uvicorn.Config(
         application, log_config=None, lifespan="on", ws="none", timeout_graceful_shutdown=patience_s
     )
@@ -229,7 +232,7 @@ async def test_a_tool_is_given_what_the_server_knows(address: str, workshop: Wor
 async def test_tools_that_write_are_only_for_those_who_may(workshop: Workshop, database: Database) -> None:
     """For others they are neither listed nor known."""
     for may_write in (True, False):
-        access = Access("default", "somebody", may_write=may_write)
+        access = Access("default", Principal("somebody", Scope.WRITE if may_write else Scope.READ, None))
         server = build_server(workshop.registry(), database, lambda _, access=access: access)
         async with Client(server) as mcp:
             listed = {tool.name: tool.annotations for tool in (await mcp.list_tools()).tools}
@@ -247,7 +250,7 @@ async def test_tools_that_write_are_only_for_those_who_may(workshop: Workshop, d
 async def test_a_database_that_is_gone_is_an_error_without_its_address(workshop: Workshop) -> None:
     """A protocol error with a sentence; which base was meant can't be known."""
     unreached = Database("postgresql://somebody:secret@127.0.0.1:1/none", pool_timeout_s=1)
-    server = build_server(workshop.registry(), unreached, lambda _: Access("default", "local", may_write=True))
+    server = build_server(workshop.registry(), unreached, lambda _: Access("default", LOCAL))
     async with Client(server) as mcp:
         with pytest.raises(MCPError, match="database is not available") as caught:
             await mcp.call_tool("see", {})

@@ -13,6 +13,7 @@ from app.api import facts as fact_routes
 from app.api import overview as overview_routes
 from app.api import passages as passage_routes
 from app.api import refusals
+from app.api.access import Access
 from app.knowledge.bulk import ingest_paths
 from app.knowledge.ingest import Ingest
 from app.store import bases, proposals
@@ -59,6 +60,7 @@ async def read(database: Database) -> AsyncGenerator[Read]:
     """An empty base."""
     app = FastAPI()
     refusals.install(app)
+    app.add_middleware(Access, gate=None, database=database)
     for routes in (passage_routes, overview_routes, fact_routes):
         app.include_router(routes.router(database))
     name = f"read-{new_id()}"

@@ -24,6 +24,7 @@ SEARCH = call(("search_chunks", {"query": "board"}))
         ({"message": "x", "conversation_id": "nonsense"}, 422, "invalid"),
         ({"message": "x", "conversation_id": str(uuid4())}, 404, "not_found"),
         ({"message": "x", "base": "no-such-base"}, 404, "not_found"),
+        ({"message": "x", "base": "\x00"}, 422, "invalid"),
         ({"message": "x", "colour": "red"}, 422, "invalid"),
         ({"message": "x", "request_id": "7"}, 422, "invalid"),
         ({"message": "x", "as_of": "last week"}, 422, "invalid"),

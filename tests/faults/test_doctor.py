@@ -34,7 +34,15 @@ async def test_an_endpoint_that_can_do_everything_passes(database_url: URL) -> N
     """Every row is ok, the status is 0, and the key is shown as ***."""
     status, said = await examined(database_url, CALLED)
     assert status == 0, said
-    for row in ("database", "migrations", "live log", "endpoint", "tool calling", "tool_choice required", "stream usage"):
+    for row in (
+        "database",
+        "migrations",
+        "live log",
+        "endpoint",
+        "tool calling",
+        "tool_choice required",
+        "stream usage",
+    ):
         assert row in said
     assert "missing" not in said
     assert "***" in said

@@ -216,7 +216,13 @@ async def running_app(url: URL, *, llm: str | None = None, **settings: object) -
     listener = socket.socket(proto=socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))
     config = uvicorn.Config(
-        application, log_config=None, access_log=False, lifespan="on", ws="none", timeout_graceful_shutdown=5
+        application,
+        log_config=None,
+        access_log=False,
+        lifespan="on",
+        ws="none",
+        timeout_graceful_shutdown=5,
+        forwarded_allow_ips=list(application.settings.trusted_proxies),
     )
     server = _TestServer(config, application)
     serving = asyncio.create_task(server.serve(sockets=[listener]), name="test server")

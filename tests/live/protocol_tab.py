@@ -39,9 +39,7 @@ class Tab:
     async def attach(self, replica: Replica) -> None:
         """As GET …/live does, with the last id it has."""
         parts = replica.parts
-        self.reader = await reader_of(
-            replica.log, parts.database, self.turn.conversation_id, LOCAL, self.last
-        )
+        self.reader = await reader_of(replica.log, parts.database, self.turn.conversation_id, LOCAL, self.last)
         self.replica, self.first, self.attempt = replica, True, 0
         if self.reader is None:
             await self._reload(parts.database)

@@ -162,7 +162,9 @@ def test_a_draft_is_the_turn_as_it_stands() -> None:
     turn.take(TextBegan(), Text("Let me look."), CALLED, ENDED, RoundEnded(), gathered)
     own = Step(2, 12, "gathered_0", "search_chunks", "search", "board", "1 passage", "ok", 12)
     exchange: tuple[Message, ...] = (CALLED.message, RESULT)
-    assert turn.publisher.draft() == Draft("Let me look.", (step(1, 12), own), sources(1).sources, (ENTITY,), exchange)
+    found = tuple(turn.gathered)
+    assert turn.publisher.draft() == Draft("Let me look.", (step(1, 12), own), found, (ENTITY,), exchange)
+    assert len(found) == 1
 
 
 def test_usage_is_the_sum_of_what_the_provider_said() -> None:

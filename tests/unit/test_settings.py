@@ -9,9 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.auth.gate import OidcConfig
+from app.auth.principal import Scope
 from app.settings import PREFIX, Settings, SettingsError, is_loopback, read
 
 OPEN = "can be reached by others while TURNSTREAM_AUTH is none; allowed is a loopback address such as 127.0.0.1"
+ISSUER = "an https:// address, or http:// on a loopback address, without query"
 ENDPOINT = "allowed is the address of an OpenAI-compatible endpoint"
 
 
@@ -69,6 +72,8 @@ def test_values_come_from_the_environment_before_the_env_file(monkeypatch: pytes
         {"HOST": "localhost"},
         {"HOST": "127.8.9.1"},
         {"HOST": "0.0.0.0", "OPEN_NETWORK": "true"},
+        {"HOST": "0.0.0.0", "AUTH": "token"},
+        {"HOST": "::", "AUTH": "oidc", "OIDC_ISSUER": "http://127.0.0.1:1/x", "OIDC_AUDIENCE": "a"},
         {"PORT": "0"},
         {"MAX_ROUNDS": "1"},
     ],
@@ -104,9 +109,30 @@ def test_an_allowed_value_is_taken(monkeypatch: pytest.MonkeyPatch, values: Mapp
             "LLM_BASE_URL: 'http://h:99999' was given; allowed is an http:// or https:// address",
         ),
         ({"DATABASE_URL": "mysql://u:secret@h/d"}, "DATABASE_URL: *** was given; allowed is a postgresql:// address"),
-        ({"REDIS_URL": "http://u:secret@h"}, "REDIS_URL: *** was given; allowed is a redis://, rediss:// or unix:// address"),
+        (
+            {"REDIS_URL": "http://u:secret@h"},
+            "REDIS_URL: *** was given; allowed is a redis://, rediss:// or unix:// address",
+        ),
         ({"HOST": "0.0.0.0"}, f"HOST: '0.0.0.0' {OPEN}"),
         ({"HOST": "example.org"}, f"HOST: 'example.org' {OPEN}"),
+        (
+            {"AUTH": "oidc", "OIDC_AUDIENCE": "a"},
+            "OIDC_ISSUER: not given, though TURNSTREAM_AUTH is 'oidc', which needs it",
+        ),
+        (
+            {"AUTH": "oidc", "OIDC_ISSUER": "https://i"},
+            "OIDC_AUDIENCE: not given, though TURNSTREAM_AUTH is 'oidc', which needs it",
+        ),
+        ({"OIDC_ISSUER": "http://id.example"}, f"OIDC_ISSUER: 'http://id.example' was given; allowed is {ISSUER}"),
+        (
+            {"TRUSTED_PROXIES": '["*"]'},
+            "TRUSTED_PROXIES: ['*'] was given; allowed is a JSON list of addresses such as 10.0.0.1, or networks such as 10.0.0.0/8",
+        ),
+        ({"OIDC_ISSUER": "https://i?x=1"}, f"OIDC_ISSUER: 'https://i?x=1' was given; allowed is {ISSUER}"),
+        (
+            {"AUTH": "oidc", "OIDC_ISSUER": "https://i", "OIDC_AUDIENCE": "a", "OIDC_READ_SCOPE": "turnstream:admin"},
+            "OIDC_READ_SCOPE, OIDC_WRITE_SCOPE and OIDC_ADMIN_SCOPE: the same value was given twice; allowed are three different ones",
+        ),
         ({"LLM_MODEL": "m"}, f"LLM_BASE_URL: not given, though TURNSTREAM_LLM_MODEL is 'm'; {ENDPOINT}"),
     ],
 )
@@ -120,11 +146,19 @@ def test_a_wrong_value_stops_the_start_with_one_line(
     assert str(caught.value) == f"{PREFIX}{line}"
 
 
-def test_what_this_version_can_not_do_yet_is_refused_and_not_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A setting that has no effect would be a promise."""
+def test_with_oidc_the_issuer_s_scopes_are_read_by_their_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the gate is given; under any other AUTH there is no issuer."""
+    values = {
+        "AUTH": "oidc",
+        "OIDC_ISSUER": "https://id.example/realm",
+        "OIDC_AUDIENCE": "kb",
+        "OIDC_ADMIN_SCOPE": "boss",
+    }
+    given_settings(monkeypatch, values)
+    scopes = {"turnstream:read": Scope.READ, "turnstream:write": Scope.WRITE, "boss": Scope.ADMIN}
+    assert read().oidc == OidcConfig("https://id.example/realm", "kb", "scope", scopes)
     given_settings(monkeypatch, {"AUTH": "token"})
-    with pytest.raises(SettingsError, match=f"^{PREFIX}AUTH: .*not built yet; allowed .*$"):
-        read()
+    assert read().oidc is None
 
 
 @pytest.mark.parametrize(

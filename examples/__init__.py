@@ -1,0 +1,1 @@
+"""Small clients to read and to copy from."""
