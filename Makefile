@@ -1,6 +1,7 @@
 # setup  .venv with the project, the page built     test   the whole suite
 # run    the server with the sample base           check  ruff, pyright, import-linter
-# bench  what the hot path costs                   clean  removes what these targets made
+# bench  what the hot path costs                   soak   the long run of kills
+# clean  removes what these targets made
 #
 # PYTHON names the interpreter that makes .venv (3.11 or newer).
 
@@ -11,7 +12,7 @@ STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := run
 .DELETE_ON_ERROR:
-.PHONY: setup page run test check bench clean
+.PHONY: setup soak page run test check bench clean
 
 setup: $(STAMP) page
 
@@ -33,6 +34,9 @@ run: setup
 
 test: setup
 	$(BIN)/python -m pytest -n auto
+
+soak: setup
+	SOAK=1 $(BIN)/python -m pytest tests/faults/test_a_chaos.py
 
 check: setup
 	$(BIN)/ruff check

@@ -1,6 +1,7 @@
-"""Two hundred turns at a time over two replicas, one of which is killed every five seconds for a minute. Issue 5 item 5.
+"""Many turns at a time over two replicas, one of which is killed every five seconds. Issue 5 item 5.
 
-Named so that it begins early: it takes longest. Leases lapse by themselves here, as in earnest.
+`make soak` runs it as the issue says, two hundred at a time for a minute, which fills two cores for over three; the
+suite runs a smaller one. Named so that it begins early. Leases lapse by themselves here, as in earnest.
 """
 
 import asyncio
@@ -16,8 +17,9 @@ from tests.harness.redis import redis_server
 from tests.harness.scripted_endpoint import Reply, event, finish
 from tests.harness.tab import Tab
 
-AT_ONCE = 200
-SECONDS = 60.0
+WHOLE = os.environ.get("SOAK") == "1"
+AT_ONCE = 200 if WHOLE else 40
+SECONDS = 60.0 if WHOLE else 15.0
 KILL_EVERY_S = 5.0
 DEADLINE_S = 150.0
 SEED = "TURNSTREAM_CHAOS_SEED"
