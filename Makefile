@@ -33,7 +33,7 @@ run: setup
 	$(BIN)/turnstream serve --load sample
 
 test: setup
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n 3
 
 soak: setup
 	SOAK=1 $(BIN)/python -m pytest tests/faults/test_a_chaos.py

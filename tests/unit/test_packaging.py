@@ -234,7 +234,7 @@ def test_make_has_its_targets() -> None:
     assert rules["$(STAMP)"][0] == "pyproject.toml hatch_build.py"
     assert rules["page"] == ("$(STAMP)", ["@$(BIN)/python hatch_build.py"])
     assert rules["run"] == ("setup", ["$(BIN)/turnstream serve --load sample"])
-    assert rules["test"] == ("setup", ["$(BIN)/python -m pytest -n auto"])
+    assert rules["test"] == ("setup", ["$(BIN)/python -m pytest -n 3"])
     assert [line.split()[-1].removeprefix("$(BIN)/") for line in rules["check"][1]] == [
         "check",
         "--check",
