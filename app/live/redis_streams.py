@@ -17,10 +17,13 @@ from app.live.memory import MemoryLog, MemoryReader
 from app.live.memory_turn import MemoryTurn
 from app.live.redis_follow import BLOCK_S, Follower
 from app.live.redis_keys import RELEASED, STOP, TIMEOUT_S, TROUBLE, connect, last_entry, turn_key
-from app.live.redis_pump import Lane, Pump
+from app.live.redis_pump import BATCH_S, Lane, Pump
 
 FLUSH_S = 2.0
 """How long the end waits for the last frames to be sent."""
+
+ON_ITS_WAY_S = 0.2
+"""How long a tab that comes from another process waits here for the frames that it saw there: ten batches."""
 
 COMMAND_CONNECTIONS = 8
 
@@ -116,6 +119,7 @@ class RedisLog:
         async with self._follower.following(turn_id) as turn:
             if not turn.known and not running:
                 return None
+            await _caught_up(turn, after)
             return self._memory.reader(turn, after)
 
     def abandon(self, turn_id: str) -> None:
@@ -174,6 +178,16 @@ async def _end(task: asyncio.Task[None]) -> None:
     while not task.done():
         task.cancel()
         await asyncio.wait([task], timeout=0.1)
+
+
+async def _caught_up(turn: MemoryTurn, after: Position | None) -> None:
+    """Wait a moment where the tab is ahead of the mirror, so that it goes on and needs no older snapshot."""
+    if after is None or after.turn_id != turn.turn_id:
+        return
+    loop = asyncio.get_running_loop()
+    until = loop.time() + ON_ITS_WAY_S
+    while turn.seq < after.seq and not turn.closed and loop.time() < until:  # noqa: ASYNC110 - ten looks at most
+        await asyncio.sleep(BATCH_S)
 
 
 def _report_death(task: asyncio.Task[None]) -> None:

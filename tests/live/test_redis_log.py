@@ -45,6 +45,23 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.002)
 
 
+async def test_a_tab_that_is_ahead_of_its_next_process_goes_on_where_it_was(logs: list[RedisLog]) -> None:
+    """Law 2: frames that the owner has shown and that are still on their way are waited for, not shown anew."""
+    owner, other, _ = logs
+    turn = begin(owner)
+    turn.say("begun")
+    watching = await attach(other, turn, None)
+    await watching.read_all()
+    for n in range(20):
+        turn.say(f"{n} ")
+        reader = await other.attach("t1", Position("t1", turn.seq), running=True)
+        moved = Tab(turn, reader, turn.seq, turn.states[turn.seq]) if reader is not None else None
+        turn.say("next")
+        assert moved is not None
+        assert [(frame.event, frame.id) for frame in await moved.read(SOON_S)] == [("delta", f"t1:{turn.seq}")]
+        moved.reader.close()
+
+
 async def test_what_a_process_that_lost_its_turn_appends_reaches_nobody(logs: list[RedisLog]) -> None:
     """Law 7: Redis refuses its frames; its own tabs end so that they come back, and it is told."""
     lost, owner, third = logs
