@@ -153,9 +153,7 @@ class Application(FastAPI):
         self.include_router(extraction.router(self.extraction))
         self.include_router(session.router(self.gate, settings.auth))
         self.include_router(members.router(self.database, self.gate, settings.auth))
-        door = openai_compat.Door(
-            self.supervisor, self.live, self.database, chat_config, self.model.name, describe_model(settings)
-        )
+        door = openai_compat.Door(self.supervisor, self.live, self.database, chat_config, self.model.name, description)
         self.include_router(openai_compat.router(door))
         self.router.routes.append(self.mcp.route)
         doctor = Doctor(self.database, lambda: build_live_log(settings, "doctor"), self.registry, model_check(settings))
@@ -180,6 +178,13 @@ class Application(FastAPI):
         except StoreUnavailable:
             return "the database is not available"
         return None
+
+    async def aclose(self) -> None:
+        """Close the connections to models and database, once nothing uses them any more."""
+        if self.vectors is not None:
+            await self.vectors.embeddings.aclose()
+        await self.model.aclose()
+        await self.database.aclose()
 
     def begin_shutdown(self) -> None:
         """Called by the server before it waits for connections: admit nothing, end every stream."""
@@ -210,10 +215,7 @@ async def _lifespan(app: FastAPI) -> AsyncGenerator[None, None]:
                 loading.cancel()
                 await asyncio.gather(loading, return_exceptions=True)
     finally:
-        if app.vectors is not None:
-            await app.vectors.embeddings.aclose()
-        await app.model.aclose()
-        await app.database.aclose()
+        await app.aclose()
 
 
 async def _load(app: Application) -> None:

@@ -17,7 +17,7 @@ from starlette.routing import BaseRoute, Route, compile_path
 from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as AsgiScope
 
-from app.api import known_base, openai_errors, principal, refusals
+from app.api import known_base, mcp_http, principal, refusals
 from app.auth.gate import Gate, refused
 from app.auth.principal import LOCAL, Principal, Scope
 from app.errors import AppError, RefusalCode
@@ -207,12 +207,9 @@ def needs_page_header(headers: Headers) -> None:
 
 def _response(path: str, refusal: AppError) -> JSONResponse:
     """The refusal in the shape that callers of this path read."""
-    headers = {} if refusal.retry_after_s is None else {"Retry-After": str(refusal.retry_after_s)}
+    headers = refusals.headers_of(refusal)
     if refusal.code is RefusalCode.UNAUTHENTICATED:
         headers["WWW-Authenticate"] = 'Bearer realm="turnstream"'
-    if openai_errors.speaks(path):
-        return openai_errors.response(refusal.code, refusal.message, refusal.status, headers)
     if path == "/mcp":
-        error = {"code": -32600, "message": refusal.message}
-        return JSONResponse({"jsonrpc": "2.0", "id": None, "error": error}, refusal.status, headers)
-    return refusals.response(refusal.code, refusal.message, refusal.status, headers)
+        return mcp_http.refusal(refusal.status, refusal.message, headers)
+    return refusals.told(path, refusal, headers)

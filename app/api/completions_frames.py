@@ -14,7 +14,20 @@ import msgspec
 
 from app.api import openai_errors
 from app.errors import TurnErrorCode
-from app.live.frames import Conversation, Delta, Done, Failed, Frame, Snapshot, Source, Sources, Step, TurnUsage, decode
+from app.live.frames import (
+    Conversation,
+    Delta,
+    Done,
+    Failed,
+    Frame,
+    Snapshot,
+    Source,
+    Sources,
+    Step,
+    TurnUsage,
+    decoded,
+    sent,
+)
 
 DONE = b"data: [DONE]\n\n"
 
@@ -92,7 +105,7 @@ class Chunks:
     def take(self, data: bytes) -> bytes:
         """The chunks for frames as a reader gives them, several joined."""
         out = b""
-        for frame in frames_in(data):
+        for frame in map(decoded, sent(data)):
             if self.over:
                 break
             try:
@@ -162,7 +175,7 @@ class Whole:
 
     def take(self, data: bytes) -> None:
         """Frames as a reader gives them, several joined."""
-        for frame in frames_in(data):
+        for frame in map(decoded, sent(data)):
             match frame:
                 case Conversation():
                     pass
@@ -195,13 +208,6 @@ class Whole:
 
 
 _TURN_CODES = frozenset(str(code) for code in TurnErrorCode)
-
-
-def frames_in(data: bytes) -> Iterator[Frame]:
-    """The frames of bytes as a live log's reader gives them; a frame's JSON holds no line end."""
-    for piece in data.split(b"\n\n"):
-        if piece:
-            yield decode(piece)
 
 
 def finish_reason(used: TurnUsage) -> str:

@@ -65,15 +65,13 @@ class McpDoor:
         reason = stranger(Headers(scope=scope), self._allowed_hosts)
         if reason is not None:
             _log.warning("mcp_stranger_refused", reason=reason)
-            await _refusal(403, reason)(scope, receive, send)
+            await refusal(403, reason)(scope, receive, send)
         elif scope["method"] != "POST":
-            refusal = _refusal(405, "MCP is spoken here by POST; there are no sessions and no streams to open or end.")
-            refusal.headers["Allow"] = "POST"
-            await refusal(scope, receive, send)
+            message = "MCP is spoken here by POST; there are no sessions and no streams to open or end."
+            await refusal(405, message, {"Allow": "POST"})(scope, receive, send)
         elif self._manager is None or self._draining():
-            refusal = _refusal(503, "The server is shutting down; ask again in a moment.")
-            refusal.headers["Retry-After"] = "2"
-            await refusal(scope, receive, send)
+            message = "The server is shutting down; ask again in a moment."
+            await refusal(503, message, {"Retry-After": "2"})(scope, receive, send)
         else:
             await self._manager.handle_request(scope, receive, send)
 
@@ -85,7 +83,7 @@ def _access(ctx: Context) -> Access:
     return Access(request.query_params.get("base", DEFAULT_BASE), principal.of(request.scope))
 
 
-def _refusal(status: int, message: str) -> JSONResponse:
+def refusal(status: int, message: str, headers: dict[str, str] | None = None) -> JSONResponse:
     """A JSON-RPC error without the id of a request, as the MCP specification wants it."""
     error = {"code": types.INVALID_REQUEST, "message": message}
-    return JSONResponse({"jsonrpc": "2.0", "id": None, "error": error}, status)
+    return JSONResponse({"jsonrpc": "2.0", "id": None, "error": error}, status, headers)

@@ -52,19 +52,28 @@ async def _refuse(request: Request, error: Exception) -> JSONResponse:
     refusal = cast("AppError", error)
     if refusal.status >= 500:
         _log.error("refused", code=refusal.code, path=request.url.path, exc_info=refusal)
-    headers = None if refusal.retry_after_s is None else {"Retry-After": str(refusal.retry_after_s)}
+    return told(request.url.path, refusal, headers_of(refusal))
+
+
+def headers_of(refusal: AppError) -> dict[str, str]:
+    """When to ask again, where the refusal says so."""
+    return {} if refusal.retry_after_s is None else {"Retry-After": str(refusal.retry_after_s)}
+
+
+def told(path: str, refusal: AppError, headers: dict[str, str]) -> JSONResponse:
+    """The refusal in the shape that callers of this path read."""
     if isinstance(refusal, openai_errors.Unfit):
         return openai_errors.response(refusal.known_as, refusal.message, refusal.status, headers, param=refusal.param)
-    return _shaped(request, refusal.code, refusal.message, refusal.status, headers)
+    return _shaped(path, refusal.code, refusal.message, refusal.status, headers)
 
 
 async def _refuse_invalid(request: Request, error: Exception) -> JSONResponse:
     faults = cast("RequestValidationError", error).errors()
     if any(fault["type"] == "json_invalid" for fault in faults):
-        return _shaped(request, RefusalCode.BAD_REQUEST, "The body is not valid JSON.", 400)
+        return _shaped(request.url.path, RefusalCode.BAD_REQUEST, "The body is not valid JSON.", 400)
     parts = [f"{'.'.join(str(p) for p in f['loc'][1:]) or 'body'}: {f['msg']}" for f in faults[:5]]
     param = openai_errors.place(faults[0]["loc"][1:]) or None
-    return _shaped(request, RefusalCode.INVALID, "; ".join(parts), 422, param=param)
+    return _shaped(request.url.path, RefusalCode.INVALID, "; ".join(parts), 422, param=param)
 
 
 async def _refuse_http(request: Request, error: Exception) -> JSONResponse:
@@ -72,16 +81,18 @@ async def _refuse_http(request: Request, error: Exception) -> JSONResponse:
     codes = {404: RefusalCode.NOT_FOUND, 405: RefusalCode.METHOD_NOT_ALLOWED, 413: RefusalCode.TOO_LARGE}
     code = codes.get(known.status_code, RefusalCode.BAD_REQUEST)
     message = f"There is no {request.url.path}." if known.status_code == 404 else str(known.detail)
-    return _shaped(request, code, message, known.status_code, dict(known.headers) if known.headers else None)
+    return _shaped(request.url.path, code, message, known.status_code, dict(known.headers) if known.headers else None)
 
 
 async def _refuse_internal(request: Request, error: Exception) -> JSONResponse:
     _log.error("request_failed", path=request.url.path, exc_info=error)
-    return _shaped(request, TurnErrorCode.INTERNAL, "Something went wrong on our side; the log says what.", 500)
+    return _shaped(
+        request.url.path, TurnErrorCode.INTERNAL, "Something went wrong on our side; the log says what.", 500
+    )
 
 
 def _shaped(
-    request: Request,
+    path: str,
     code: ErrorCode,
     message: str,
     status: int,
@@ -89,7 +100,6 @@ def _shaped(
     *,
     param: str | None = None,
 ) -> JSONResponse:
-    """The refusal in the shape that callers of this path read."""
-    if openai_errors.speaks(request.url.path):
+    if openai_errors.speaks(path):
         return openai_errors.response(code, message, status, headers, param=param)
     return response(code, message, status, headers)

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator
 
 from pydantic import ValidationError
 from sqlalchemy import URL
@@ -11,6 +11,7 @@ from app.api import chat, principal
 from app.api.chat import ChatConfig, ChatRequest
 from app.cli.ask_frames import Lost, Question, Shown
 from app.errors import AppError, StartError
+from app.live.frames import sent
 from app.live.log import LogUnavailable, Position
 from app.main import Application, create_app, unconfigured
 from app.settings import Settings
@@ -39,8 +40,8 @@ class Here:
                 reader = await app.live.attach(turn_id, Position(turn_id, 0), running=True)
                 try:
                     while reader is not None and (data := await reader.read(_WAIT_S)) is not None:
-                        for frame in _shown(data):
-                            yield frame
+                        for frame in sent(data):
+                            yield Shown(frame.id.decode(), frame.event.decode(), json.loads(frame.data))
                 finally:
                     if reader is not None:
                         reader.close()
@@ -51,10 +52,7 @@ class Here:
         except LogUnavailable as error:
             raise StartError(error.message) from error
         finally:
-            if app.vectors is not None:
-                await app.vectors.embeddings.aclose()
-            await app.model.aclose()
-            await app.database.aclose()
+            await app.aclose()
 
     async def stop(self) -> None:
         await self._known.wait()
@@ -75,11 +73,3 @@ class Here:
             raise StartError(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}") from error
         except AppError as refusal:
             raise StartError(refusal.message) from refusal
-
-
-def _shown(data: bytes) -> Iterator[Shown]:
-    """Frames as a live log's reader gives them: id, event and one line of JSON each."""
-    for piece in data.split(b"\n\n"):
-        if piece:
-            fields = dict(line.split(b": ", 1) for line in piece.split(b"\n"))
-            yield Shown(fields[b"id"].decode(), fields[b"event"].decode(), json.loads(fields[b"data"]))

@@ -5,10 +5,11 @@ Source: DESIGN section 5.
 
 import time
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
+from app.live.frames import sent
 from app.live.log import Reader
 
 READ_S = 15.0
@@ -59,20 +60,10 @@ async def hear(reader: Reader, heard: Heard) -> None:
     """
     try:
         while (data := await reader.read(READ_S)) is not None:
-            for event, value in frames_in(data):
-                heard.take(event, value)
+            for frame in sent(data):
+                heard.take(frame.event.decode(), msgspec.json.decode(frame.data))
             if heard.terminal:
                 return
     finally:
         reader.close()
     raise StreamBroke("the live log ended without a terminal frame")
-
-
-def frames_in(data: bytes) -> list[tuple[str, Any]]:
-    """Event and data of each frame; the log gives whole frames only, each with one line of JSON."""
-    out: list[tuple[str, Any]] = []
-    for block in data.split(b"\n\n"):
-        fields = dict(cast("tuple[bytes, bytes]", line.split(b": ", 1)) for line in block.split(b"\n") if b": " in line)
-        if b"event" in fields:
-            out.append((fields[b"event"].decode(), msgspec.json.decode(fields[b"data"])))
-    return out

@@ -4,7 +4,8 @@ Decides each frame's fields and the bytes on the wire. A frame is encoded once, 
 every reader is sent the same bytes. Source: DESIGN section 5; framing by WHATWG HTML 9.2.6.
 """
 
-from typing import ClassVar
+from collections.abc import Iterator
+from typing import ClassVar, NamedTuple
 
 import msgspec
 
@@ -129,15 +130,39 @@ class NotAFrame(ValueError):
     """Bytes that `encode` of this version can't have made."""
 
 
+class Sent(NamedTuple):
+    """The three lines of a frame as they stand on the wire; `data` is JSON."""
+
+    id: bytes
+    event: bytes
+    data: bytes
+
+
+def sent(data: bytes) -> Iterator[Sent]:
+    """The frames in what a reader gave, which is always whole ones."""
+    for block in data.split(b"\n\n"):
+        if block:
+            yield _lines(block)
+
+
 def decode(data: bytes) -> Frame:
     """The frame whose bytes these are, without its id. Raises NotAFrame."""
-    head, _, body = data.partition(b"\ndata: ")
-    event = head.rpartition(b"\nevent: ")[2]
-    decoder = _decoders.get(event)
+    return decoded(_lines(data))
+
+
+def decoded(frame: Sent) -> Frame:
+    """The frame that was sent, without its id. Raises NotAFrame."""
+    decoder = _decoders.get(frame.event)
     if decoder is None:
-        raise NotAFrame(f"no frame is called {event[:40]!r}")
+        raise NotAFrame(f"no frame is called {frame.event[:40]!r}")
     try:
-        found = decoder.decode(body)
+        found = decoder.decode(frame.data)
     except msgspec.DecodeError as error:
-        raise NotAFrame(f"not the data of {event.decode()}: {error}") from error
+        raise NotAFrame(f"not the data of {frame.event.decode()}: {error}") from error
     return Sources(found) if isinstance(found, tuple) else found
+
+
+def _lines(block: bytes) -> Sent:
+    head, _, data = block.partition(b"\ndata: ")
+    frame_id, _, event = head.rpartition(b"\nevent: ")
+    return Sent(frame_id.removeprefix(b"id: "), event, data)
