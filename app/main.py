@@ -46,7 +46,6 @@ from app.api.doctor import Doctor, ModelCheck
 from app.api.mcp_http import McpDoor
 from app.api.origins import Origins
 from app.auth.gate import Gate
-from app.auth.oidc import OidcGate
 from app.auth.token import TokenGate
 from app.errors import AppError
 from app.knowledge.backfill import Backfill
@@ -58,7 +57,6 @@ from app.knowledge.jobs import ExtractionJobs, JobLimits
 from app.knowledge.nearest import Nearest
 from app.live.log import LiveLog
 from app.live.memory import MemoryLog
-from app.live.redis_streams import RedisLog
 from app.llm.capabilities import Capabilities
 from app.llm.embeddings import EmbeddingConfig, Embeddings
 from app.llm.extraction import ChatExtractor
@@ -245,6 +243,8 @@ def build_live_log(settings: Settings, replica: str) -> LiveLog:
     """The log that carries frames between processes, where a Redis is configured; else this process's own."""
     if settings.redis_url is None:
         return MemoryLog()
+    from app.live.redis_streams import RedisLog  # noqa: PLC0415 - 0.05 s for one process alone
+
     return RedisLog(settings.redis_url.get_secret_value(), replica)
 
 
@@ -252,7 +252,11 @@ def build_gate(settings: Settings, database: Database) -> Gate | None:
     """Who is asked whose a credential is; None where nobody is asked who they are."""
     if settings.auth == "token":
         return TokenGate(database)
-    return None if (config := settings.oidc) is None else OidcGate(database, config)
+    if (config := settings.oidc) is None:
+        return None
+    from app.auth.oidc import OidcGate  # noqa: PLC0415 - 0.1 s of cryptography
+
+    return OidcGate(database, config)
 
 
 def turn_parts(

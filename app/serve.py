@@ -5,25 +5,21 @@ itself; so the server tells the application that it is going down before it wait
 """
 
 import asyncio
-import logging
+import gc
 import signal
 import socket
 import sys
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
 
-import structlog
 import uvicorn
-from sqlalchemy import URL, make_url
 
 from app.errors import StartError
 from app.live.log import LogUnavailable
 from app.main import Application, build_live_log, create_app
+from app.process import configure_logging, database_address
 from app.settings import Settings
-from app.store import migrate
+from app.signals import exit_orderly, on_signals
 
 REQUESTS_END_S = 5
 """How long requests that aren't streams may still take at shutdown."""
@@ -53,26 +49,6 @@ class Server(uvicorn.Server):
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._app.supervisor.hurry)  # this is a signal handler
         super().handle_exit(sig, frame)
-
-
-@contextmanager
-def database_address(settings: Settings) -> Generator[URL, None, None]:
-    """The migrated database to use: the configured one, or the embedded server, started for the block."""
-    if settings.database_url is not None:
-        url = make_url(settings.database_url.get_secret_value())
-        migrate.upgrade(url)
-        yield url
-        return
-    # where a database is given, a system without unix sockets and flock can serve too
-    from app.store.embedded import EmbeddedConfig, EmbeddedPostgres  # noqa: PLC0415
-
-    config = EmbeddedConfig(settings.data_dir, settings.pg_bin_dir, settings.pg_account)
-    postgres = EmbeddedPostgres.start(config)
-    try:
-        migrate.upgrade(postgres.url)
-        yield postgres.url
-    finally:
-        postgres.stop()
 
 
 async def check_live_log(settings: Settings) -> None:
@@ -112,59 +88,11 @@ def run(settings: Settings, *, load: tuple[Path, ...] = ()) -> None:
             forwarded_allow_ips=list(settings.trusted_proxies),
         )
         server = Server(config, app)
+        gc.freeze()  # no later collection walks the program itself
+        gc.enable()
         try:
             server.run()
         finally:
             on_signals(signal.SIG_IGN)  # what is left is quick and must not be cut
         if not server.started:
             sys.exit(1)
-
-
-def on_signals(handler: Callable[[int, FrameType | None], object] | signal.Handlers) -> None:
-    """Have this handler called for SIGTERM and SIGINT."""
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, handler)
-
-
-def exit_orderly(number: int, frame: FrameType | None) -> NoReturn:
-    """A handler that ends the process with status 0, through every `finally` on the way."""
-    del number, frame
-    sys.exit(0)
-
-
-def configure_logging(level: str) -> None:
-    """One event per line on stderr, ours and the libraries': JSON, or for a person at a terminal plain text.
-
-    Never message text, never secrets.
-    """
-    terminal = sys.stderr.isatty()
-    # tracebacks without locals: those hold messages and keys, and drawing them holds the loop for seconds
-    plain = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
-    renderer = plain if terminal else structlog.processors.JSONRenderer()
-    number = logging.getLevelNamesMapping()[level.upper()]
-    shared: list[structlog.typing.Processor] = [
-        structlog.contextvars.merge_contextvars,
-        structlog.processors.add_log_level,
-        structlog.processors.TimeStamper(fmt="iso"),
-    ]
-    if not terminal:
-        transformer = structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
-        shared.append(structlog.processors.ExceptionRenderer(transformer))
-    structlog.configure(
-        processors=[*shared, renderer],
-        wrapper_class=structlog.make_filtering_bound_logger(number),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-    )
-    handler = logging.StreamHandler()
-    handler.setFormatter(
-        structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=shared,
-            processors=[
-                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                renderer,
-            ],
-        )
-    )
-    logging.basicConfig(level=max(number, logging.INFO), handlers=[handler], force=True)
-    for talkative in ("alembic", "httpx", "mcp", "procrastinate"):
-        logging.getLogger(talkative).setLevel(logging.WARNING)

@@ -3,34 +3,74 @@
 The base is chosen by the address, `/mcp?base=name`, since that is what every client can be given.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import structlog
-from mcp import types
-from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.datastructures import Headers
-from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.api import principal
 from app.api.hosts import stranger
-from app.api.mcp import Access, Context, build_server
 from app.knowledge.nearest import Nearest
-from app.store.bases import DEFAULT_BASE
 from app.store.engine import Database
 from app.tools.registry import Registry
 
-BODY_MAX_BYTES = 1024 * 1024
-"""The largest request that is taken."""
+INVALID_REQUEST = -32600
+"""JSON-RPC 2.0, section 5.1."""
+
+_Opening = Callable[[Registry, Database, Nearest | None], AbstractAsyncContextManager[ASGIApp]]
 
 _log = structlog.get_logger(__name__)
 
 
+class _Sessions:
+    """The SDK's manager of requests, opened when it is first wanted, by a task that its requests belong to."""
+
+    def __init__(self, registry: Registry, database: Database, nearest: Nearest | None) -> None:
+        self._tools = (registry, database, nearest)
+        self._wanted = asyncio.Event()
+        self._opened: asyncio.Future[ASGIApp] = asyncio.get_running_loop().create_future()
+        self._owner = asyncio.create_task(self._serve(), name="mcp")
+
+    async def _serve(self) -> None:
+        await self._wanted.wait()
+        sessions = await asyncio.to_thread(_sessions_by_sdk)
+        async with sessions(*self._tools) as answering:
+            self._opened.set_result(answering)
+            await asyncio.get_running_loop().create_future()  # until it is cancelled
+
+    async def open(self) -> ASGIApp:
+        """What answers requests, by ASGI."""
+        self._wanted.set()
+        await asyncio.wait((self._owner, self._opened), return_when=asyncio.FIRST_COMPLETED)
+        if self._owner.done():
+            await self._owner  # tells why
+        return self._opened.result()
+
+    async def aclose(self) -> None:
+        """End what still runs."""
+        self._owner.cancel()
+        (ended,) = await asyncio.gather(self._owner, return_exceptions=True)
+        self._opened.cancel()
+        if isinstance(ended, Exception):
+            raise ended
+
+
+def _sessions_by_sdk() -> _Opening:
+    from app.api.mcp_sessions import sessions  # noqa: PLC0415
+
+    return sessions
+
+
 class McpDoor:
-    """The route and what it needs while the application lives. `draining` says whether the server is going down."""
+    """The route and what it needs while the application lives. `draining` says whether the server is going down.
+
+    The SDK is imported when the first request comes: that takes a fourth of the time that everything else takes
+    together, and few servers are asked.
+    """
 
     def __init__(
         self,
@@ -42,23 +82,20 @@ class McpDoor:
         nearest: Nearest | None = None,
     ) -> None:
         self.route = Route("/mcp", self, name="mcp")
-        self._server = build_server(registry, database, _access, nearest=nearest)
+        self._tools = (registry, database, nearest)
         self._allowed_hosts = tuple(allowed_hosts)
         self._draining = draining
-        self._manager: StreamableHTTPSessionManager | None = None
+        self._sessions: _Sessions | None = None
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None, None]:
         """Answer requests for the block; what still runs at its end is cancelled."""
-        manager = StreamableHTTPSessionManager(
-            self._server, json_response=True, stateless=True, max_request_body_size=BODY_MAX_BYTES
-        )
-        async with manager.run():
-            self._manager = manager
-            try:
-                yield
-            finally:
-                self._manager = None
+        self._sessions = sessions = _Sessions(*self._tools)
+        try:
+            yield
+        finally:
+            self._sessions = None
+            await sessions.aclose()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse strangers before anything else is looked at, and what a stateless server has no answer to."""
@@ -69,21 +106,15 @@ class McpDoor:
         elif scope["method"] != "POST":
             message = "MCP is spoken here by POST; there are no sessions and no streams to open or end."
             await refusal(405, message, {"Allow": "POST"})(scope, receive, send)
-        elif self._manager is None or self._draining():
+        elif self._sessions is None or self._draining():
             message = "The server is shutting down; ask again in a moment."
             await refusal(503, message, {"Retry-After": "2"})(scope, receive, send)
         else:
-            await self._manager.handle_request(scope, receive, send)
-
-
-def _access(ctx: Context) -> Access:
-    request = ctx.request
-    if not isinstance(request, Request):
-        raise TypeError("an MCP message came without the HTTP request that carried it")
-    return Access(request.query_params.get("base", DEFAULT_BASE), principal.of(request.scope))
+            answering = await self._sessions.open()
+            await answering(scope, receive, send)
 
 
 def refusal(status: int, message: str, headers: dict[str, str] | None = None) -> JSONResponse:
     """A JSON-RPC error without the id of a request, as the MCP specification wants it."""
-    error = {"code": types.INVALID_REQUEST, "message": message}
+    error = {"code": INVALID_REQUEST, "message": message}
     return JSONResponse({"jsonrpc": "2.0", "id": None, "error": error}, status, headers)

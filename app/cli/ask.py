@@ -8,7 +8,6 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from types import FrameType
@@ -19,11 +18,12 @@ from app.cli.ask_frames import Conduit, Lost, Question
 from app.cli.ask_show import FAILED, STOPPED, JsonLines, Show, Text
 from app.cli.report import report
 from app.settings import Settings, read
+from app.signals import on_signals
 
 
 def run(question: Question, *, url: str | None, as_json: bool) -> int:
     """Ask, show, and give the exit status."""
-    _on_signals(_leave)
+    on_signals(_leave)
     show: Show = JsonLines(sys.stdout) if as_json else Text.of_process()
     try:
         with report():
@@ -31,7 +31,7 @@ def run(question: Question, *, url: str | None, as_json: bool) -> int:
             if (found := url or settings.url or asyncio.run(_server(settings))) is not None:
                 return asyncio.run(_over_http(found, settings, question, show))
             from app.cli.ask_here import Here
-            from app.serve import configure_logging, database_address
+            from app.process import configure_logging, database_address
 
             configure_logging("error")
             with database_address(settings) as database:
@@ -78,7 +78,7 @@ class _Interrupts:
 
 async def _ask(conduit: Conduit, show: Show) -> int:
     interrupts = _Interrupts()
-    _on_signals(interrupts.hear)
+    on_signals(interrupts.hear)
     stopping = asyncio.create_task(_stop_when_asked(conduit, interrupts), name="stop the turn")
     try:
         async with aclosing(conduit.frames()) as frames:
@@ -92,7 +92,7 @@ async def _ask(conduit: Conduit, show: Show) -> int:
             raise
         return STOPPED
     finally:
-        _on_signals(signal.SIG_IGN)  # what is left is quick and must not be cut
+        on_signals(signal.SIG_IGN)  # what is left is quick and must not be cut
         stopping.cancel()
         await asyncio.gather(stopping, return_exceptions=True)
     return show.status
@@ -105,12 +105,6 @@ async def _stop_when_asked(conduit: Conduit, interrupts: _Interrupts) -> None:
         await conduit.stop()
     except Lost as lost:
         click.echo(f"turnstream: {lost}", err=True)
-
-
-def _on_signals(handler: Callable[[int, FrameType | None], object] | signal.Handlers) -> None:
-    """As serve.on_signals, which would bring the whole server in for a question that another process answers."""
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, handler)
 
 
 def _leave(number: int, frame: FrameType | None) -> None:

@@ -10,7 +10,7 @@ from app.cli.report import report
 from app.errors import StartError
 from app.llm.probe import Finding
 from app.main import build_live_log, model_check
-from app.serve import configure_logging, database_address
+from app.process import configure_logging, database_address
 from app.settings import PREFIX, Settings, read
 from app.store import migrate
 from app.tools import registry

@@ -14,7 +14,7 @@ from app.cli.report import report
 from app.errors import AppError
 from app.knowledge.jobs import ExtractionJobs
 from app.main import build_extraction, build_model
-from app.serve import configure_logging, database_address
+from app.process import configure_logging, database_address
 from app.settings import Settings, read
 from app.store import bases, jobs
 from app.store.engine import Database

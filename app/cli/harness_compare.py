@@ -45,7 +45,7 @@ def _sides(names: Sequence[str]) -> list[Contender]:
 def _stored(run_ids: Sequence[str]) -> dict[str, Run]:
     """The runs that are kept under these ids."""
     from app.harness import run  # the server's parts, which two files can do without
-    from app.serve import configure_logging, database_address
+    from app.process import configure_logging, database_address
 
     settings = read()
     configure_logging("error")

@@ -21,8 +21,9 @@ from app.api.mcp import Access, build_server
 from app.auth.principal import LOCAL
 from app.cli.report import report
 from app.errors import StartError
-from app.serve import configure_logging, database_address, exit_orderly, on_signals
+from app.process import configure_logging, database_address
 from app.settings import Settings, read
+from app.signals import exit_orderly, on_signals
 from app.store import bases
 from app.store.engine import Database
 from app.tools import registry

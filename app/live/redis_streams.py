@@ -22,8 +22,8 @@ from app.live.redis_pump import BATCH_S, Lane, Pump
 FLUSH_S = 2.0
 """How long the end waits for the last frames to be sent."""
 
-ON_ITS_WAY_S = 0.2
-"""How long a tab that comes from another process waits here for the frames that it saw there: ten batches."""
+ON_ITS_WAY_S = 0.5
+"""How long a tab that comes from another process waits here for the frames that it saw there: 25 batches."""
 
 COMMAND_CONNECTIONS = 8
 
@@ -186,7 +186,7 @@ async def _caught_up(turn: MemoryTurn, after: Position | None) -> None:
         return
     loop = asyncio.get_running_loop()
     until = loop.time() + ON_ITS_WAY_S
-    while turn.seq < after.seq and not turn.closed and loop.time() < until:  # noqa: ASYNC110 - ten looks at most
+    while turn.seq < after.seq and not turn.closed and loop.time() < until:  # noqa: ASYNC110 - 25 looks at most
         await asyncio.sleep(BATCH_S)
 
 
