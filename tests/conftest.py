@@ -1,5 +1,6 @@
 """Fixtures that every chapter of the tests shares. Machinery is in tests/harness/."""
 
+import signal
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager
 
@@ -9,6 +10,9 @@ from sqlalchemy import URL
 
 from app.store.engine import Database
 from tests.harness.postgres import PostgresServer, running_postgres
+
+# a shell gives what it runs in the background an ignored SIGINT, which every process that tests start would inherit
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # drawn with all its locals, as structlog does by default, one traceback holds the loop for seconds
 structlog.configure(

@@ -51,4 +51,5 @@ async def upload(cluster: Cluster, name: str, data: bytes) -> None:
 async def pair(shared: Cluster) -> Cluster:
     """Two replicas that are well, whatever the last test did to them."""
     await shared.mend()
+    await shared.clear()
     return shared

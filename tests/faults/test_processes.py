@@ -13,7 +13,7 @@ from app.store.embedded import EmbeddedConfig, EmbeddedPostgres
 from app.store.engine import Database
 from tests.harness.cluster import SKIP, by_progress
 from tests.harness.postgres import PostgresServer
-from tests.harness.replica import free_port, replica, run
+from tests.harness.replica import free_port, installed_replica, replica, run
 from tests.harness.scripted_endpoint import ScriptedEndpoint, event, finish, stream
 from tests.harness.scripted_endpoint import text as saying
 from tests.harness.tab import Tab, browsing
@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 
 async def test_the_sample_base_answers_offline_with_cited_passages_in_two_languages(folder: Path) -> None:
     """The main job on real input: take in sample/ and docs/, ask, read the stream; another process shares the server."""
-    async with replica(folder) as server:
+    async with installed_replica(folder) as server:
         status, said = await run("ingest", str(ROOT / "sample"), str(ROOT / "docs"), data_dir=str(folder))
         assert status == 0, said
         assert "failed" not in said

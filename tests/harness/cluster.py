@@ -106,6 +106,8 @@ class Member:
             proxy.mend()
         if self._replica is None:
             self._replica = await launch(self._folder, {**self._settings, "port": str(self.port)}, extra=self.extra)
+        else:
+            await self._replica.ready()
 
     async def kill(self) -> None:
         """End it as kill -9 does."""
@@ -190,6 +192,12 @@ class Cluster:
         if not await _answers(self.redis.port):
             await asyncio.to_thread(self.redis.start)
         await asyncio.gather(*(member.start() for member in self.members))
+
+    async def clear(self) -> None:
+        """Let no turn run that a failed test left."""
+        await self.execute(
+            "DELETE FROM conversations WHERE id IN (SELECT conversation_id FROM turns WHERE status = 'running')"
+        )
 
     async def check(self, *tabs: Tab) -> None:
         """Each tab's turn has exactly one outcome, and it is what the tab shows; no turn is left running."""

@@ -5,17 +5,20 @@ import os
 import signal
 import socket
 import sys
+import tempfile
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Protocol
 
 import httpx
 
 from tests.harness.app import Turn, check_contract
+from tests.harness.forked import forked
 from tests.harness.sse_reader import frames_of
 
 COMMAND = str(Path(sys.executable).with_name("turnstream"))
-READY_S = 45
+READY_S = 30
 
 
 def free_port() -> int:
@@ -32,22 +35,32 @@ def environment(**given: str) -> dict[str, str]:
 
 async def run(*arguments: str, **given: str) -> tuple[int, str]:
     """Run a command to its end; its exit status and what it said on both outputs."""
-    process = await asyncio.create_subprocess_exec(
-        COMMAND,
-        *arguments,
-        env=environment(**given),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-        cwd=os.sep,
-    )
-    said, _ = await process.communicate()
-    return process.returncode or 0, said.decode()
+    with tempfile.TemporaryDirectory() as folder:
+        said = Path(folder) / "said"
+        process = await forked(*arguments, env=environment(**given), out=said)
+        try:
+            status = await process.wait()
+        finally:
+            process.kill()
+        return status, said.read_text()
+
+
+class Process(Protocol):
+    """Of asyncio.subprocess.Process, what is used."""
+
+    @property
+    def pid(self) -> int: ...
+    @property
+    def returncode(self) -> int | None: ...
+    async def wait(self) -> int: ...
+    def send_signal(self, number: int, /) -> None: ...
+    def kill(self) -> None: ...
 
 
 class Replica:
     """A serving process. `http` speaks to it."""
 
-    def __init__(self, process: asyncio.subprocess.Process, port: int, log: Path) -> None:
+    def __init__(self, process: Process, port: int, log: Path) -> None:
         self.process = process
         self.port = port
         self.log = log
@@ -55,16 +68,23 @@ class Replica:
 
     async def ready(self) -> None:
         """Wait until it can take questions."""
-        async with asyncio.timeout(READY_S):
-            while True:
-                if self.process.returncode is not None:
-                    raise RuntimeError(f"the process ended: {self.log.read_text()}")
-                try:
-                    if (await self.http.get("/readyz")).status_code == 200:
-                        return
-                except httpx.TransportError:
-                    pass
-                await asyncio.sleep(0.02)
+        said = "nothing"
+        try:
+            async with asyncio.timeout(READY_S):
+                while True:
+                    if self.process.returncode is not None:
+                        raise RuntimeError(f"the process ended: {self.log.read_text()}")
+                    try:
+                        answer = await self.http.get("/readyz")
+                    except httpx.TransportError:
+                        pass
+                    else:
+                        if answer.status_code == 200:
+                            return
+                        said = answer.text
+                    await asyncio.sleep(0.02)
+        except TimeoutError:
+            raise TimeoutError(f"not ready, it says {said}: {self.log.read_text()[-4000:]}") from None
 
     async def ask(self, message: str, **body: object) -> Turn:
         async with self.http.stream("POST", "/api/chat", json={"message": message, **body}) as response:
@@ -92,22 +112,21 @@ class Replica:
 
 
 async def launch(
-    folder: Path, settings: Mapping[str, str], *arguments: str, extra: Mapping[str, str] | None = None
+    folder: Path,
+    settings: Mapping[str, str],
+    *arguments: str,
+    extra: Mapping[str, str] | None = None,
+    installed: bool = False,
 ) -> Replica:
-    """Start `turnstream serve` on a data folder and wait until it is ready. `extra`: of the environment, as it is."""
+    """Start `turnstream serve` on a data folder and wait until it is ready.
+
+    `extra`: of the environment, as it is. `installed`: by the installed command, from nothing.
+    """
     port = int(settings.get("port", "0")) or free_port()
     log = folder / f"serve-{port}.log"
-    with log.open("ab") as out:
-        process = await asyncio.create_subprocess_exec(
-            COMMAND,
-            "serve",
-            *arguments,
-            env=environment(**{**settings, "data_dir": str(folder), "port": str(port)}) | dict(extra or {}),
-            stdout=out,
-            stderr=asyncio.subprocess.STDOUT,
-            cwd=os.sep,
-        )
-    started = Replica(process, port, log)
+    env = environment(**{**settings, "data_dir": str(folder), "port": str(port)}) | dict(extra or {})
+    start = _installed if installed or extra else forked
+    started = Replica(await start("serve", *arguments, env=env, out=log), port, log)
     try:
         await started.ready()
     except BaseException:
@@ -117,10 +136,29 @@ async def launch(
     return started
 
 
+async def _installed(*arguments: str, env: Mapping[str, str], out: Path) -> Process:
+    with out.open("ab") as said:
+        return await asyncio.create_subprocess_exec(
+            COMMAND, *arguments, env=env, stdout=said, stderr=asyncio.subprocess.STDOUT, cwd=os.sep
+        )
+
+
 @asynccontextmanager
 async def replica(folder: Path, *arguments: str, **given: str) -> AsyncGenerator[Replica, None]:
     """`turnstream serve` on a data folder, ready; ended by SIGTERM when the block ends."""
-    started = await launch(folder, given, *arguments)
+    async with _ended(await launch(folder, given, *arguments)) as started:
+        yield started
+
+
+@asynccontextmanager
+async def installed_replica(folder: Path, *arguments: str, **given: str) -> AsyncGenerator[Replica, None]:
+    """The same by the installed command, from nothing."""
+    async with _ended(await launch(folder, given, *arguments, installed=True)) as started:
+        yield started
+
+
+@asynccontextmanager
+async def _ended(started: Replica) -> AsyncGenerator[Replica, None]:
     try:
         yield started
     finally:

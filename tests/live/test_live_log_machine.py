@@ -12,7 +12,19 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_s
 
 from app.live.frames import Conversation, Sources
 from app.live.log import LAG_BYTES, Position
-from tests.live.tabs import DONE, IMPLEMENTATIONS, LogFactory, Published, Tab, attach, begin, log_factory, source, step
+from tests.live.tabs import (
+    DONE,
+    IMPLEMENTATIONS,
+    LogFactory,
+    Published,
+    Tab,
+    attach,
+    begin,
+    carried,
+    log_factory,
+    source,
+    step,
+)
 
 T = TypeVar("T")
 INDEX = st.integers(0, 1_000)
@@ -81,6 +93,7 @@ class LogMachine(RuleBasedStateMachine):
     @rule()
     def take_over(self) -> None:
         async def publish() -> None:
+            await carried(self.log)  # what its old owner had not sent on would be lost with it
             self.turn.take_over(self.log)
 
         self.do(publish())
