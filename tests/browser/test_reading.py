@@ -223,6 +223,33 @@ async def test_a_hundred_thousand_characters_stay_smooth_and_arrive_whole(
     assert streamed < times * await work()
 
 
+async def test_an_answer_is_drawn_once_a_frame_however_many_deltas_come_between(
+    chat: Conversation, endpoint: ScriptedEndpoint
+) -> None:
+    """Changes of the answer are counted by what the browser tells of them, from frame to frame."""
+    gates = [asyncio.Event() for _ in range(40)]
+    pieces: list[Piece] = [event({"content": "Begun. "})]
+    for n, gate in enumerate(gates):
+        pieces += [gate, *(event({"content": f"{n}-{m} "}) for m in range(20))]
+    script = endpoint.script(SEARCH, stream(*pieces, event({"content": "The end."}), finish()))
+    await chat.ask(f"Tell me all {script}")
+    await chat.says("Begun.")
+    await chat.answer.evaluate("""(answer) => {
+        window.drawn = [0];
+        new MutationObserver(() => { window.drawn[window.drawn.length - 1] += 1; })
+            .observe(answer, { childList: true, subtree: true, characterData: true });
+        const next = () => { window.drawn.push(0); requestAnimationFrame(next); };
+        requestAnimationFrame(next);
+    }""")
+    for gate in gates:
+        gate.set()
+        await asyncio.sleep(0)  # each is written by itself: several arrive in one frame
+    await chat.says("39-19 ")
+    drawn: list[int] = await chat.page.evaluate("window.drawn")
+    assert sum(drawn) > 0
+    assert max(drawn[:-2]) <= 1
+
+
 async def _working(chat: Conversation) -> Callable[[], Awaitable[float]]:
     """Tells how many seconds of CPU the page has spent on scripts, styles and layout since it was loaded."""
     profiler: Any = await chat.page.context.new_cdp_session(chat.page)

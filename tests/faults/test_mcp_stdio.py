@@ -116,26 +116,24 @@ async def test_lines_that_are_no_messages_are_passed_over(address: str) -> None:
         assert "search_chunks" in [tool["name"] for tool in (await _ask(started, "tools/list", {}))["tools"]]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-async def test_a_signal_ends_it_though_nothing_is_sent(folder: Path, number: signal.Signals) -> None:
+async def test_a_signal_ends_it_though_nothing_is_sent(folder: Path) -> None:
     """With status 0 and without waiting for a line; its embedded Postgres ends with it."""
     async with process(data_dir=str(folder)) as started:
         assert len(_postmaster_files(folder)) == 1
-        started.send_signal(number)
+        started.send_signal(signal.SIGTERM)
         async with asyncio.timeout(10):
             assert await started.wait() == 0
     assert _postmaster_files(folder) == []
 
 
-async def test_the_end_of_input_ends_it(folder: Path) -> None:
-    """The way in which clients end it: status 0, and its embedded Postgres ends too."""
-    async with process(data_dir=str(folder)) as started:
-        assert len(_postmaster_files(folder)) == 1
-        assert started.stdin is not None
-        started.stdin.close()
+async def test_ctrl_c_and_the_end_of_input_end_it_too(address: str) -> None:
+    """With status 0; the second is how clients end it."""
+    async with process(database_url=address) as interrupted, process(database_url=address) as left:
+        interrupted.send_signal(signal.SIGINT)
+        assert left.stdin is not None
+        left.stdin.close()
         async with asyncio.timeout(10):
-            assert await started.wait() == 0
-    assert _postmaster_files(folder) == []
+            assert (await interrupted.wait(), await left.wait()) == (0, 0)
 
 
 def _postmaster_files(folder: Path) -> list[Path]:

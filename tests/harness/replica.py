@@ -84,7 +84,9 @@ class Replica:
                         said = answer.text
                     await asyncio.sleep(0.02)
         except TimeoutError:
-            raise TimeoutError(f"not ready, it says {said}: {self.log.read_text()[-4000:]}") from None
+            lines = self.log.read_text().splitlines()
+            deaths = [line[:2000] for line in lines if '"critical"' in line]
+            raise TimeoutError("\n".join((f"not ready, it says {said}", *deaths, *lines[-20:]))) from None
 
     async def ask(self, message: str, **body: object) -> Turn:
         async with self.http.stream("POST", "/api/chat", json={"message": message, **body}) as response:
