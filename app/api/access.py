@@ -208,8 +208,6 @@ def needs_page_header(headers: Headers) -> None:
 def _response(path: str, refusal: AppError) -> JSONResponse:
     """The refusal in the shape that callers of this path read."""
     headers = refusals.headers_of(refusal)
-    if refusal.code is RefusalCode.UNAUTHENTICATED:
-        headers["WWW-Authenticate"] = 'Bearer realm="turnstream"'
     if path == "/mcp":
         return mcp_http.refusal(refusal.status, refusal.message, headers)
     return refusals.told(path, refusal, headers)

@@ -13,8 +13,8 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.api.hosts import stranger
-from app.api.refusals import response
-from app.errors import STATUS, RefusalCode
+from app.api.refusals import headers_of, told
+from app.errors import AppError, RefusalCode
 
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
 _APART = frozenset({"/healthz", "/readyz", "/metrics", "/mcp"})
@@ -34,8 +34,8 @@ class Origins:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and (reason := self._reason(scope)) is not None:
             _log.warning("stranger_refused", path=scope["path"], reason=reason)
-            code = RefusalCode.FORBIDDEN
-            await response(code, reason, STATUS[code])(scope, receive, send)
+            refusal = AppError(RefusalCode.FORBIDDEN, reason)
+            await told(scope["path"], refusal, headers_of(refusal))(scope, receive, send)
             return
         await self._app(scope, receive, send)
 

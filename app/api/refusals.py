@@ -56,8 +56,11 @@ async def _refuse(request: Request, error: Exception) -> JSONResponse:
 
 
 def headers_of(refusal: AppError) -> dict[str, str]:
-    """When to ask again, where the refusal says so."""
-    return {} if refusal.retry_after_s is None else {"Retry-After": str(refusal.retry_after_s)}
+    """When to ask again, where the refusal says so, and how to say who asks (RFC 9110 section 11.6.1)."""
+    headers = {} if refusal.retry_after_s is None else {"Retry-After": str(refusal.retry_after_s)}
+    if refusal.code is RefusalCode.UNAUTHENTICATED:
+        headers["WWW-Authenticate"] = 'Bearer realm="turnstream"'
+    return headers
 
 
 def told(path: str, refusal: AppError, headers: dict[str, str]) -> JSONResponse:

@@ -167,9 +167,10 @@ async def test_a_proxy_that_isn_t_trusted_says_nothing(own_url: URL, admin: dict
 
 
 async def test_a_wrong_token_logs_nobody_in(guarded: App) -> None:
-    """401 and no cookie."""
+    """401, with the scheme that it must name (RFC 9110 section 11.6.1), and no cookie."""
     refused = await login(guarded, {"Authorization": "Bearer nonsense"})
     assert (refused.status_code, refused.json()["error"]["code"]) == (401, "unauthenticated")
+    assert refused.headers["www-authenticate"] == 'Bearer realm="turnstream"'
     assert "set-cookie" not in refused.headers
 
 
