@@ -158,7 +158,13 @@ def router(door: Door) -> APIRouter:
             return await _whole(names, reader, headers, door.config.heartbeat_s)
         options = body.stream_options
         chunks = Chunks(names, include_usage=options is not None and bool(options.include_usage))
-        when_left = partial(door.supervisor.stop_here, started.turn_id) if asked.stop_when_gone else None
+        stop = partial(
+            door.supervisor.stop_soon,
+            owner=who.owner,
+            conversation_id=started.conversation_id,
+            turn_id=started.turn_id,
+        )
+        when_left = stop if asked.stop_when_gone else None
         stream = FrameStream(ChunkReader(reader, chunks, when_left), heartbeat_s=door.config.heartbeat_s)
         stream.headers.update(headers)
         return stream

@@ -67,6 +67,7 @@ class Supervisor:
         self._look_now = asyncio.Event()
         self._hurry = asyncio.Event()
         self._background: tuple[asyncio.Task[None], ...] = ()
+        self._stops: set[asyncio.Task[None]] = set()
         self.draining = False
         live.on_signal(self._hear)
 
@@ -86,6 +87,8 @@ class Supervisor:
             for task in self._background:
                 task.cancel()
             await asyncio.gather(*self._background, return_exceptions=True)
+            if self._stops:
+                await asyncio.wait(self._stops)
 
     @property
     def healthy(self) -> bool:
@@ -183,6 +186,22 @@ class Supervisor:
             raise AppError(TurnErrorCode.TURN_NOT_RUNNING, "That turn isn't running in this conversation.")
         if not self.stop_here(turn_id) and mark.replica is not None:
             await self._live.ask_to_stop(mark.replica, turn_id)
+
+    def stop_soon(self, *, owner: str, conversation_id: str, turn_id: str) -> None:
+        """As `stop`, for a caller that can't wait, such as a stream whose client has left."""
+        if not self.stop_here(turn_id):
+            stopping = self._stop_elsewhere(owner=owner, conversation_id=conversation_id, turn_id=turn_id)
+            task = asyncio.create_task(stopping, name=f"stop {turn_id}")
+            self._stops.add(task)
+            task.add_done_callback(self._stops.discard)
+
+    async def _stop_elsewhere(self, *, owner: str, conversation_id: str, turn_id: str) -> None:
+        try:
+            await self.stop(owner=owner, conversation_id=conversation_id, turn_id=turn_id)
+        except StoreUnavailable as error:
+            _log.warning("stop_not_left", turn_id=turn_id, exc_info=error)  # nobody waits for an answer; the turn ends
+        except AppError as refusal:
+            _log.info("stop_too_late", turn_id=turn_id, code=refusal.code)
 
     def _cancel(self, turn_id: str, reason: Reason) -> bool:
         owned = self._owned.get(turn_id)

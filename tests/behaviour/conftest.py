@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator
 
 import pytest
+from openai import AsyncOpenAI
 from sqlalchemy import URL
 
 from tests.harness.app import App, running_app
@@ -32,6 +33,13 @@ async def app(database_url: URL, endpoint: ScriptedEndpoint) -> AsyncGenerator[A
     async with running_app(database_url, llm=endpoint.base_url, heartbeat_s=0.2) as running:
         await running.upload("board.md", BOARD.encode())
         yield running
+
+
+@pytest.fixture
+async def client(app: App) -> AsyncGenerator[AsyncOpenAI, None]:
+    """The OpenAI client as its users make it; it doesn't try again, so that each request is seen."""
+    async with AsyncOpenAI(base_url=f"{app.url}/v1", api_key="none", max_retries=0) as made:
+        yield made
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """The OpenAI-compatible door, driven by the official client. Source: DESIGN section 4, decision 0018."""
 
 import asyncio
-from collections.abc import AsyncGenerator
 from typing import Any
 from uuid import uuid4
 
@@ -11,17 +10,10 @@ from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from app.errors import TurnErrorCode
 from tests.harness.app import App
-from tests.harness.scripted_endpoint import Script, ScriptedEndpoint, call, event, finish, http, stream, text
+from tests.harness.scripted_endpoint import ScriptedEndpoint, call, event, finish, http, stream, text
 
 SEARCH = call(("search_chunks", {"query": "board"}))
 ANSWER = "Four members remained [1]."
-
-
-@pytest.fixture
-async def client(app: App) -> AsyncGenerator[AsyncOpenAI, None]:
-    """The client as its users make it; it doesn't try again, so that each request is seen."""
-    async with AsyncOpenAI(base_url=f"{app.url}/v1", api_key="none", max_retries=0) as made:
-        yield made
 
 
 def user(content: str) -> Any:
@@ -301,7 +293,7 @@ async def test_a_request_that_cant_be_served_is_refused_in_openais_shape(
 
 
 async def test_every_refusal_under_v1_has_openais_shape(app: App, client: AsyncOpenAI) -> None:
-    """Also what the framework refuses: addresses, methods, bodies; and 503 while the server goes down."""
+    """Also what the framework and the guards before it refuse: addresses, methods, bodies, foreign pages; and 503."""
     with pytest.raises(NotFoundError) as missing:
         await client.models.retrieve("gpt-4o")
     assert missing.value.code == "model_not_found"
@@ -313,6 +305,9 @@ async def test_every_refusal_under_v1_has_openais_shape(app: App, client: AsyncO
     assert (await app.http.delete("/v1/models")).json()["error"]["code"] == "method_not_allowed"
     broken = await app.http.post("/v1/chat/completions", content=b"{", headers={"content-type": "application/json"})
     assert (broken.status_code, broken.json()["error"]["type"]) == (400, "invalid_request_error")
+    foreign = await app.http.get("/v1/models", headers={"Origin": "https://evil.example"})
+    refusal = {"type": "permission_error", "code": "forbidden", "param": None}
+    assert (foreign.status_code, foreign.json()["error"] | refusal) == (403, foreign.json()["error"])
     app.parts.supervisor.draining = True
     try:
         with pytest.raises(APIStatusError) as draining:
@@ -376,53 +371,6 @@ async def test_a_stream_that_the_server_ends_raises_at_the_client(
     again = await complete(client, user(f"How many? {script}"), extra_headers=key)
     assert again.choices[0].message.content == "Four [1]."
     assert len(script.requests) == 2
-
-
-async def leave(client: AsyncOpenAI, script: Script, **given: Any) -> str:
-    """Read to the first text, go away, and give the conversation."""
-    answer = await client.chat.completions.create(
-        model="scripted", messages=[user(f"How many? {script}")], stream=True, **given
-    )
-    conversation = ""
-    async for chunk in answer:
-        conversation = told(chunk).get("conversation_id", conversation)
-        if chunk.choices[0].delta.content:
-            break
-    await answer.close()
-    return conversation
-
-
-async def ended(app: App, conversation: str) -> dict[str, Any]:
-    """The stored answer, once it is there."""
-    async with asyncio.timeout(10):
-        while True:
-            found = await app.messages(conversation)
-            if len(found) == 2:
-                return found[1]
-            await asyncio.sleep(0.01)
-
-
-async def test_a_client_that_goes_away_cancels_nothing(
-    app: App, endpoint: ScriptedEndpoint, client: AsyncOpenAI
-) -> None:
-    """Losing a connection is not a stop, at this door as at every other (case S03)."""
-    gate = asyncio.Event()
-    script = endpoint.script(SEARCH, stream(event({"content": "Four "}), gate, event({"content": "[1]."}), finish()))
-    conversation = await leave(client, script)
-    gate.set()
-    answer = await ended(app, conversation)
-    assert (answer["content"], answer["stopped"]) == ("Four [1].", False)
-
-
-async def test_a_client_may_say_that_leaving_is_stopping(
-    app: App, endpoint: ScriptedEndpoint, client: AsyncOpenAI
-) -> None:
-    """With `metadata.on_disconnect` the turn ends as stopped, with what had come."""
-    never = asyncio.Event()
-    script = endpoint.script(SEARCH, stream(event({"content": "Four "}), never, finish()))
-    conversation = await leave(client, script, metadata={"on_disconnect": "stop"})
-    answer = await ended(app, conversation)
-    assert (answer["content"], answer["stopped"]) == ("Four ", True)
 
 
 async def test_no_connection_of_the_database_is_held_while_it_streams(
