@@ -1,7 +1,7 @@
 # setup  .venv with the project, the page built     test   the whole suite
 # run    the server with the sample base           check  ruff, pyright, import-linter
-# bench  what the hot path costs                   soak   the long run of kills
-# clean  removes what these targets made
+# bench  what the hot path costs                   wheel  the package, installed into an empty environment, served
+# soak   the long runs of kills and of load        clean  removes what these targets made
 #
 # PYTHON names the interpreter that makes .venv (3.11 or newer).
 
@@ -12,7 +12,7 @@ STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := run
 .DELETE_ON_ERROR:
-.PHONY: setup soak page run test check bench clean
+.PHONY: setup soak page run test check bench wheel clean
 
 setup: $(STAMP) page
 
@@ -46,6 +46,9 @@ check: setup
 
 bench: setup
 	$(BIN)/python -m bench
+
+wheel: setup
+	@$(BIN)/python -m tests.wheel.check
 
 clean:
 	rm -rf $(VENV) app/_page web/node_modules build dist *.egg-info .pytest_cache .ruff_cache .hypothesis .import_linter_cache

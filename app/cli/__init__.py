@@ -3,12 +3,24 @@
 import gc
 import sys
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 import click
 
 EXISTING = click.Path(exists=True, path_type=Path)
 BASE = click.option("--base", default="default", show_default=True, help="The base it is about.")
+
+
+class LoadedPath(click.Path):
+    """A path that exists; the word `sample` where none of that name does is the sample base that came along."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path, or click's own refusal."""
+        if value == "sample" and not Path(value).exists():
+            from app.harness.sample import sample_folder
+
+            value = sample_folder()
+        return super().convert(value, param, ctx)
 
 
 class AskOptions(TypedDict):
@@ -33,8 +45,9 @@ def main() -> None:
     "--load",
     "paths",
     multiple=True,
-    type=EXISTING,
-    help="A file or folder to take into the default base at start; what it holds already is left alone. Repeatable.",
+    type=LoadedPath(exists=True, path_type=Path),
+    help="A file or folder to take into the default base at start, or `sample`, the sample base; what it holds already "
+    "is left alone. Repeatable.",
 )
 def serve(paths: tuple[Path, ...]) -> None:
     """Serve the API and the page; without a database setting, on an embedded Postgres."""

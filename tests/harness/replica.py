@@ -118,17 +118,20 @@ async def launch(
     settings: Mapping[str, str],
     *arguments: str,
     extra: Mapping[str, str] | None = None,
-    installed: bool = False,
+    command: str | None = None,
 ) -> Replica:
     """Start `turnstream serve` on a data folder and wait until it is ready.
 
-    `extra`: of the environment, as it is. `installed`: by the installed command, from nothing.
+    `extra`: of the environment, as it is. `command`: what is started, from nothing; else a process is forked.
     """
     port = int(settings.get("port", "0")) or free_port()
     log = folder / f"serve-{port}.log"
     env = environment(**{**settings, "data_dir": str(folder), "port": str(port)}) | dict(extra or {})
-    start = _installed if installed or extra else forked
-    started = Replica(await start("serve", *arguments, env=env, out=log), port, log)
+    if command is None and not extra:
+        process: Process = await forked("serve", *arguments, env=env, out=log)
+    else:
+        process = await _started(command or COMMAND, "serve", *arguments, env=env, out=log)
+    started = Replica(process, port, log)
     try:
         await started.ready()
     except BaseException:
@@ -138,10 +141,10 @@ async def launch(
     return started
 
 
-async def _installed(*arguments: str, env: Mapping[str, str], out: Path) -> Process:
+async def _started(*command: str, env: Mapping[str, str], out: Path) -> Process:
     with out.open("ab") as said:
         return await asyncio.create_subprocess_exec(
-            COMMAND, *arguments, env=env, stdout=said, stderr=asyncio.subprocess.STDOUT, cwd=os.sep
+            *command, env=env, stdout=said, stderr=asyncio.subprocess.STDOUT, cwd=os.sep
         )
 
 
@@ -155,7 +158,7 @@ async def replica(folder: Path, *arguments: str, **given: str) -> AsyncGenerator
 @asynccontextmanager
 async def installed_replica(folder: Path, *arguments: str, **given: str) -> AsyncGenerator[Replica, None]:
     """The same by the installed command, from nothing."""
-    async with _ended(await launch(folder, given, *arguments, installed=True)) as started:
+    async with _ended(await launch(folder, given, *arguments, command=COMMAND)) as started:
         yield started
 
 

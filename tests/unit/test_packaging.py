@@ -98,7 +98,7 @@ def test_every_setting_is_in_the_manual_with_its_default() -> None:
 
 def test_the_manual_is_a_few_titled_pages() -> None:
     """search_docs cuts pages at their headings, so each begins with one."""
-    assert 8 <= len(MANUAL) <= 20
+    assert 8 <= len(MANUAL) <= 24
     titles = [page.read_text(encoding="utf-8").splitlines()[0] for page in MANUAL]
     assert all(title.startswith("# ") for title in titles)
     assert len(set(titles)) == len(titles)
@@ -143,6 +143,22 @@ def test_the_wheel_takes_along_what_the_server_needs_at_run_time() -> None:
     assert all((ROOT / folder).is_dir() for folder in included)
     assert project["project"]["license"] == "Apache-2.0"
     assert "Apache License" in text("LICENSE")
+
+
+def test_the_changelog_begins_with_the_version_that_is_built_and_the_day_of_its_release() -> None:
+    """What is done after a release stands above it, under Unreleased."""
+    headings = re.findall(r"^## (.+)$", text("CHANGELOG.md"), re.MULTILINE)
+    released = [heading for heading in headings if heading != "Unreleased"]
+    version = tomllib.loads(text("pyproject.toml"))["project"]["version"]
+    assert re.fullmatch(rf"{re.escape(version)} - \d{{4}}-\d{{2}}-\d{{2}}", released[0])
+
+
+def test_the_licence_is_whole() -> None:
+    """Apache-2.0, every section of it."""
+    content = text("LICENSE")
+    assert re.findall(r"^   (\d)\. [A-Z]", content, re.MULTILINE) == [str(n) for n in range(1, 10)]
+    assert "END OF TERMS AND CONDITIONS" in content
+    assert content.rstrip().endswith("limitations under the License.")
 
 
 SERVERS = ("app", "replica")
@@ -229,7 +245,7 @@ def test_nginx_agrees_with_compose_and_the_settings() -> None:
 def test_make_has_its_targets() -> None:
     """DESIGN section 3: setup, run, test, bench, check; each part of setup is skipped while its sources are unchanged."""
     rules = make_rules()
-    assert {"setup", "run", "test", "check", "bench", "clean"} <= set(rules)
+    assert {"setup", "run", "test", "check", "bench", "wheel", "soak", "clean"} <= set(rules)
     assert rules["setup"] == ("$(STAMP) page", [])
     assert rules["$(STAMP)"][0] == "pyproject.toml hatch_build.py"
     assert rules["page"] == ("$(STAMP)", ["@$(BIN)/python hatch_build.py"])
@@ -242,16 +258,17 @@ def test_make_has_its_targets() -> None:
         "lint-imports",
     ]
     assert rules["bench"] == ("setup", ["$(BIN)/python -m bench"])
+    assert rules["wheel"] == ("setup", ["@$(BIN)/python -m tests.wheel.check"])
 
 
-def test_ci_calls_the_tests_and_then_the_checks() -> None:
+def test_ci_calls_the_tests_then_the_checks_then_the_wheel_s() -> None:
     """`.ci/run` is executable, parses, stops at the first unexpected failure, and runs what the README says."""
     script = ROOT / ".ci" / "run"
     content = script.read_text(encoding="utf-8")
     assert os.access(script, os.X_OK)
     assert content.startswith("#!/usr/bin/env bash\n")
     assert "set -euo pipefail" in content
-    assert content.index("make test") < content.index("make check")
+    assert content.index("make test") < content.index("make check") < content.index("make wheel")
     assert subprocess.run(["bash", "-n", script], check=False).returncode == 0
 
 
@@ -292,20 +309,25 @@ def run_ci(copied: Path, user: str | None = None, **endings: int) -> subprocess.
     )
 
 
-@pytest.mark.parametrize(("test", "check", "fails"), [(0, 0, False), (1, 0, True), (0, 1, True), (5, 1, True)])
-def test_ci_fails_when_the_tests_or_the_checks_fail(copied: Path, test: int, check: int, fails: bool) -> None:
-    """Both run in every case, the tests' closing lines come last, and no failure is lost in the pipe."""
-    ended = run_ci(copied, test=test, check=check)
-    assert (ended.returncode != 0) == fails
+@pytest.mark.parametrize(("test", "check", "wheel"), [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1), (5, 1, 1)])
+def test_ci_fails_when_the_tests_or_the_checks_or_the_wheel_fail(
+    copied: Path, test: int, check: int, wheel: int
+) -> None:
+    """All run in every case, the tests' closing lines come last, and no failure is lost in the pipe."""
+    ended = run_ci(copied, test=test, check=check, wheel=wheel)
+    assert (ended.returncode == 0) == (test == check == wheel == 0)
     closing = ended.stdout[ended.stdout.index("its closing lines:") :]
     assert "ran test 1" in closing  # with TURNSTREAM_CI=1
     assert "ran check" in ended.stdout
+    assert "ran wheel" in ended.stdout
+    told = [f"make {name} ended with {2 if failed else 0}" for name, failed in (("check", check), ("wheel", wheel))]
+    assert closing.rstrip().splitlines()[-2:] == told
 
 
 def test_ci_without_root_says_what_is_missing(copied: Path) -> None:
     """And runs nothing."""
     write_program(copied / "bin" / "dpkg-query", "#!/bin/sh\nexit 1\n")
-    ended = run_ci(copied, user="nobody" if os.geteuid() == 0 else None, test=0, check=0)
+    ended = run_ci(copied, user="nobody" if os.geteuid() == 0 else None, test=0, check=0, wheel=0)
     assert (ended.returncode, ended.stdout, ended.stderr) == (
         1,
         "",
