@@ -36,7 +36,7 @@ test: setup
 	$(BIN)/python -m pytest -n 3
 
 soak: setup
-	SOAK=1 $(BIN)/python -m pytest tests/faults/test_a_chaos.py
+	SOAK=1 $(BIN)/python -m pytest tests/faults/test_a_chaos.py tests/faults/test_load.py
 
 check: setup
 	$(BIN)/ruff check

@@ -6,12 +6,8 @@ Finished turns are kept for a minute; these tests shorten that in the running lo
 # pyright: reportPrivateUsage=false
 
 import asyncio
-import gc
 import json
-import re
-import resource
 import socket
-import sys
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
@@ -26,12 +22,12 @@ from app.live.memory import MemoryLog
 from app.live.memory_turn import LOG_BYTES
 from app.live.redis_keys import turn_key
 from app.live.redis_streams import RedisLog
+from tests.harness.alive import allocated, keep_briefly, ours_alive, tasks_alive, until
 from tests.harness.app import App, Turn, running_app
 from tests.harness.redis import redis_server
 from tests.harness.scripted_endpoint import Reply, Script, ScriptedEndpoint, call, event, finish, stream, text
 from tests.harness.sse_reader import Frame, StreamReader, frames_of
 
-KEEP_S = 0.2
 MB = 1024 * 1024
 AT_ONCE = 50
 SKIP = call(("no_evidence_needed", {"reason": "a greeting"}))
@@ -42,17 +38,6 @@ def greet(body: dict[str, object]) -> Reply:
     messages = body["messages"]
     assert isinstance(messages, list)
     return text("Hello to you.") if messages[-1]["role"] == "tool" else SKIP
-
-
-def keep_briefly(app: App) -> MemoryLog:
-    """Finished turns stay KEEP_S from now on; gives what holds the process's turns."""
-    log = app.parts.live
-    if isinstance(log, RedisLog):
-        log._pump._keep_ms = int(KEEP_S * 1000)
-        log = log._memory
-    assert isinstance(log, MemoryLog)
-    log._keep_s = KEEP_S
-    return log
 
 
 async def ask_once(app: App, question: str) -> bytes:
@@ -74,31 +59,6 @@ async def ask_many(app: App, script: Script, count: int) -> None:
         for received in await asyncio.gather(*(ask_once(app, f"Hello {script}") for _ in range(AT_ONCE))):
             assert received.count(b"event: done\n") == 1
         script.requests.clear()  # the endpoint's own memory
-
-
-def ours_alive() -> Counter[str]:
-    """How many objects of each class of the product there are."""
-    gc.collect()
-    names = (f"{type(found).__module__}.{type(found).__qualname__}" for found in gc.get_objects())
-    return Counter(name for name in names if name.startswith("app."))
-
-
-def allocated() -> tuple[int, int]:
-    """Blocks that Python has given out, and the bytes of the process."""
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-    return sys.getallocatedblocks(), pages * resource.getpagesize()
-
-
-def tasks_alive() -> Counter[str]:
-    """Tasks by what their names begin with; those of libraries have a number for a name."""
-    return Counter(re.split(r"[ -]", task.get_name())[0] for task in asyncio.all_tasks())
-
-
-async def until(met: Callable[[], bool]) -> None:
-    """Wait for what is forgotten a moment later."""
-    async with asyncio.timeout(10):
-        while not met():
-            await asyncio.sleep(0.02)
 
 
 async def streams_at(url: str) -> int:
