@@ -14,6 +14,7 @@ from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
+import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 from sqlalchemy import URL, event, make_url
 from sqlalchemy.exc import DisconnectionError, IntegrityError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
@@ -26,6 +27,17 @@ NOTHING_PREPARED = {"statement_cache_size": 0, "prepared_statement_cache_size": 
 statement whole with its values, so that no name can be taken or missing on the server that a proxy chose.
 """
 
+
+TROUBLE = (
+    SQLAlchemyError,
+    OSError,
+    TimeoutError,
+    # what the driver raises while SQLAlchemy sets a new connection up reaches us as it is
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+)
+"""What is raised for a database that is gone or in trouble."""
 
 PING_AFTER_S = 10.0
 """After so long without use a connection is tried before it is handed out. One that the server closed is known as such
@@ -156,7 +168,7 @@ def _as_unavailable() -> Generator[None, None, None]:
         yield
     except IntegrityError:
         raise
-    except (SQLAlchemyError, OSError, TimeoutError) as error:
+    except TROUBLE as error:
         raise StoreUnavailable from error
 
 

@@ -18,7 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 from sqlalchemy.pool import NullPool
 
 from app.errors import StartError
-from app.store.engine import NOTHING_PREPARED, async_url
+from app.store.engine import NOTHING_PREPARED, TROUBLE, async_url
 
 LOCK_KEY = 0x7475726E7374726D
 """The Postgres advisory lock that a migrating transaction holds: `turnstrm` in ASCII."""
@@ -139,7 +139,7 @@ async def _connected(url: URL | str, act: Callable[[AsyncConnection], Awaitable[
     try:
         try:
             connection = await engine.connect()
-        except (OSError, DBAPIError) as failure:
+        except TROUBLE as failure:
             reason = failure.orig if isinstance(failure, DBAPIError) else failure
             raise MigrationError(
                 f"no connection to the database {target.render_as_string()} ({reason}): "
