@@ -1,8 +1,8 @@
 """Many people at a running application: most read their turns to the end, some leave, some stop, some models fail.
 
     load = Load(app, endpoint, seed=7)
-    await load.run(people=40, seconds=4)        # every stream is checked as it is read
-    await load.check_stored()                   # every question has one outcome, which is what its plan says
+    await load.run(people=40, seconds=4, pace_s=0.05)   # every stream is checked as it is read
+    await load.check_stored()                           # every question has one outcome, which is what its plan says
 
 A turn's plan is its question's first word, and what its model says follows from the question's name, so that nothing
 is kept of a turn that is over. Streams are read from bare connections, which cost less than a client's.
@@ -51,12 +51,12 @@ def words_of(name: str) -> list[str]:
 
 
 class Load:
-    """The people, the model that they ask, and what was counted. `pace_s` is from one word of an answer to the next."""
+    """The people, the model that they ask, and what was counted."""
 
-    def __init__(self, app: App, endpoint: ScriptedEndpoint, *, seed: int, pace_s: float) -> None:
+    def __init__(self, app: App, endpoint: ScriptedEndpoint, *, seed: int) -> None:
         self._app = app
         self._chance = random.Random(seed)
-        self._pace_s = pace_s
+        self._pace_s = 0.0
         self._script = endpoint.script(self._reply, name="load")
         self._failed_once: set[str] = set()
         self._stopped: set[str] = set()
@@ -65,9 +65,13 @@ class Load:
         self.refused: Counter[str] = Counter()
         """Responses that weren't 200, as `status code`."""
 
-    async def run(self, *, people: int, seconds: float) -> None:
-        """So many ask, coming in over the time of one answer, for so long; ends when the last has read to an end."""
-        over = asyncio.get_running_loop().time() + seconds
+    async def run(self, *, people: int, seconds: float, pace_s: float) -> None:
+        """So many ask for so long, once all have come in, which takes one answer's time; ends when all have read theirs.
+
+        `pace_s` is from one word of an answer to the next; an answer has WORDS.
+        """
+        self._pace_s = pace_s
+        over = asyncio.get_running_loop().time() + WORDS * pace_s + seconds
         async with asyncio.TaskGroup() as crowd:
             for _ in range(people):
                 crowd.create_task(self._person(random.Random(self._chance.randrange(2**32)), over), name="person")
