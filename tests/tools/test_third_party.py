@@ -24,9 +24,9 @@ UNREACHED = Database("postgresql://nobody@127.0.0.1:1/none")
 """Never connected: the example tools ask it nothing."""
 
 
-def install(target: Path, *, name: str | None = None) -> None:
+def install(target: Path, *, package: Path = PACKAGE, name: str | None = None) -> None:
     """What pip makes of the package in a folder on sys.path, without a network."""
-    project = tomllib.loads((PACKAGE / "pyproject.toml").read_text())["project"]
+    project = tomllib.loads((package / "pyproject.toml").read_text())["project"]
     named = name or project["name"]
     info = target / f"{named.replace('-', '_')}-{project['version']}.dist-info"
     info.mkdir(parents=True)
@@ -34,7 +34,8 @@ def install(target: Path, *, name: str | None = None) -> None:
     points = project["entry-points"]["turnstream.tools"]
     lines = ["[turnstream.tools]", *(f"{key} = {value}" for key, value in points.items())]
     (info / "entry_points.txt").write_text("\n".join(lines) + "\n")
-    shutil.copytree(PACKAGE / MODULE, target / MODULE, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+    module = project["name"].replace("-", "_")
+    shutil.copytree(package / module, target / module, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
 
 
 @pytest.fixture

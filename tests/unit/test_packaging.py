@@ -212,6 +212,21 @@ def test_compose_waits_longer_for_a_server_s_end_than_the_server_drains(name: st
     assert int(grace[1]) >= Settings.model_fields["drain_s"].default + REQUESTS_END_S + 5
 
 
+def test_the_service_that_the_manual_shows_has_as_long_to_end() -> None:
+    """Systemd kills what takes longer."""
+    [grace] = re.findall(r"^TimeoutStopSec=(\d+)$", text("docs/manual/21-operating.md"), re.MULTILINE)
+    assert int(grace) >= Settings.model_fields["drain_s"].default + REQUESTS_END_S + 5
+
+
+def test_every_event_of_the_log_that_the_manual_explains_is_logged() -> None:
+    """Under the name that people look for."""
+    rows = re.findall(r"^\| (`.+?) \|", text("docs/manual/21-operating.md"), re.MULTILINE)
+    named = {name for row in rows for name in re.findall(r"`(\w+)`", row)} - {"database_unavailable"}
+    source = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "app").rglob("*.py"))
+    assert len(named) > 10
+    assert [name for name in sorted(named) if not re.search(rf'_log\.\w+\(\s*"{name}"', source)] == []
+
+
 def test_compose_holds_no_secret() -> None:
     """The password comes from the environment and its absence stops the start; keys are only passed on."""
     services = compose()["services"]
