@@ -126,7 +126,7 @@ async def test_every_turn_has_one_outcome_and_nothing_is_left_of_it(
         asked, grown = sum(load.asked.values()), growth(sizes, WORDS * PACE_S + SECONDS)
         print(f"{asked} turns, at most {load.most_at_once} at once: {dict(load.asked)}")
         print(f"{sizes[-1][1] / MB:.0f} MB, {grown / MB:+.2f} MB in {GROWTH_S} s")
-        assert load.refused == Counter()
+        assert load.refused.keys() <= {"409 turn_not_running"}  # a stop that came too late
         await load.check_stored()
         assert await turns_counted(app) == asked
         # connections to the model stay open for a while, a bounded number of them

@@ -63,7 +63,7 @@ class Load:
         self.asked: Counter[Plan] = Counter()
         self.most_at_once = 0
         self.refused: Counter[str] = Counter()
-        """Responses that weren't 200, as `status code`."""
+        """Responses with another status than 200 and 202, as `status code`."""
 
     async def run(self, *, people: int, seconds: float, pace_s: float) -> None:
         """So many ask for so long, once all have come in, which takes one answer's time; ends when all have read theirs.
