@@ -161,9 +161,13 @@ class Application(FastAPI):
         access.check(self.routes)
 
     async def ready(self) -> str | None:
-        """What keeps this process from taking questions; None when nothing does."""
-        if self.supervisor.draining:
-            return "shutting down"
+        """What keeps this process from taking questions; None when nothing does. Going down is the first reason of all:
+        what is amiss meanwhile comes of it.
+        """
+        fault = None if self.supervisor.draining else await self._fault()
+        return "shutting down" if self.supervisor.draining else fault
+
+    async def _fault(self) -> str | None:
         workers = [self.supervisor.healthy, self.live.healthy, self.ingest.healthy, self.extraction.healthy]
         if self.vectors is not None:
             workers.append(self.vectors.backfill.healthy)

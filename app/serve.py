@@ -45,7 +45,8 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """A second signal ends the drain: what runs is handed over at once."""
+        """From the first signal on nothing is admitted; a second one ends the drain: what runs is handed over at once."""
+        self._app.supervisor.draining = True
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._app.supervisor.hurry)  # this is a signal handler
         super().handle_exit(sig, frame)
