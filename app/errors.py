@@ -105,3 +105,10 @@ class EmbeddingFailed(Exception):
         self.refused_text = refused_text
         self.lasting = lasting
         self.retry_after_s = retry_after_s
+
+    @property
+    def kind(self) -> str:
+        """What it was, for the log: the cause's type and status. Its words may quote the texts."""
+        cause = self.__cause__
+        status: object = getattr(cause, "status", None)
+        return " ".join(str(part) for part in (type(cause or self).__name__, status) if part is not None)

@@ -18,6 +18,7 @@ from typing import Any
 import structlog
 from fastapi import FastAPI
 from sqlalchemy import URL
+from starlette.types import ASGIApp
 
 from app.api import (
     about,
@@ -39,6 +40,7 @@ from app.api import (
     passages,
     proposals,
     refusals,
+    request_ids,
     session,
     verdicts,
 )
@@ -94,6 +96,8 @@ class Application(FastAPI):
             description=openapi_document.DESCRIPTION,
             generate_unique_id_function=openapi_document.operation_id,
             lifespan=_lifespan,
+            # the framework's own spans hold what was searched for, and its log records what exceptions say
+            telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
             docs_url=None,  # the framework's page would fetch its script from somebody else's server
             redoc_url=None,
         )
@@ -125,6 +129,10 @@ class Application(FastAPI):
         if self.openapi_schema is None:
             self.openapi_schema = openapi_document.complete(super().openapi(), protected=self.gate is not None)
         return self.openapi_schema
+
+    def build_middleware_stack(self) -> ASGIApp:
+        """The framework's stack, with every request named before its own answer to a fault of ours."""
+        return request_ids.RequestIds(super().build_middleware_stack())
 
     def _watch(self) -> None:
         """What is in use now, read at each scrape."""

@@ -16,8 +16,9 @@ import uvicorn
 
 from app.errors import StartError
 from app.live.log import LogUnavailable
+from app.logs import configure_logging
 from app.main import Application, build_live_log, create_app
-from app.process import configure_logging, database_address
+from app.process import database_address
 from app.settings import Settings
 from app.signals import exit_orderly, on_signals
 
@@ -45,7 +46,7 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """From the first signal on nothing is admitted; a second one ends the drain: what runs is handed over at once."""
+        """From the first signal on nothing is admitted; a second ends the drain: what runs is handed over at once."""
         self._app.supervisor.draining = True
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._app.supervisor.hurry)  # this is a signal handler

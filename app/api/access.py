@@ -17,7 +17,7 @@ from starlette.routing import BaseRoute, Route, compile_path
 from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as AsgiScope
 
-from app.api import known_base, mcp_http, principal, refusals
+from app.api import known_base, mcp_http, principal, refusals, request_ids
 from app.auth.gate import Gate, refused
 from app.auth.principal import LOCAL, Principal, Scope
 from app.errors import AppError, RefusalCode
@@ -99,17 +99,26 @@ TABLE: dict[str, dict[str, Need]] = {
 }
 """Every route, by path and method, and what it needs."""
 
-_PATTERNS = [(compile_path(path)[0], needs) for path, needs in TABLE.items()]
+_PATTERNS = [(compile_path(path)[0], path, needs) for path, needs in TABLE.items()]
 
 _log = structlog.get_logger(__name__)
 
 
-def need_of(method: str, path: str) -> tuple[Need, str | None] | None:
-    """What a request needs, and the base that its path names; None for what isn't served here."""
-    for pattern, needs in _PATTERNS:
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A request's place in the table: its route as it is written there, what it needs, the base that its path names."""
+
+    route: str
+    need: Need
+    base: str | None
+
+
+def find(method: str, path: str) -> Found | None:
+    """None for what isn't served here."""
+    for pattern, route, needs in _PATTERNS:
         match = pattern.match(path)
         if match is not None and (need := needs.get(method, needs.get("*"))) is not None:
-            return need, match.groupdict().get("base")
+            return Found(route, need, match.groupdict().get("base"))
     return None
 
 
@@ -146,14 +155,14 @@ class Access:
         self._database = database
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and (found := need_of(scope["method"], scope["path"])) is not None:
-            need, base = found
+        if scope["type"] == "http" and (found := find(scope["method"], scope["path"])) is not None:
+            scope[request_ids.ROUTE] = found.route
             try:
-                if need.scope is not None:
+                if found.need.scope is not None:
                     scope[principal.KEY] = who = await self._principal(scope)
-                    await self._allow(scope, who, need, base)
+                    await self._allow(scope, who, found.need, found.base)
             except AppError as refusal:
-                _log.info("refused_at_the_door", path=scope["path"], code=refusal.code)
+                _log.info("refused_at_the_door", route=found.route, code=refusal.code)
                 await _response(scope["path"], refusal)(scope, receive, send)
                 return
         await self._app(scope, receive, send)

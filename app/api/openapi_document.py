@@ -132,8 +132,8 @@ def _secure(document: dict[str, Any]) -> None:
     for path, operations in document["paths"].items():
         ways: list[dict[str, list[str]]] = [{"bearer": []}, *([{"session": []}] if path.startswith("/api/") else [])]
         for method, operation in operations.items():
-            found = access.need_of(method.upper(), path)
-            asks = found is None or found[0] != access.OPEN
+            found = access.find(method.upper(), path)
+            asks = found is None or found.need != access.OPEN
             operation["security"] = ways if asks else []
 
 

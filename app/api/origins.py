@@ -33,7 +33,7 @@ class Origins:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and (reason := self._reason(scope)) is not None:
-            _log.warning("stranger_refused", path=scope["path"], reason=reason)
+            _log.warning("stranger_refused", reason=reason)
             refusal = AppError(RefusalCode.FORBIDDEN, reason)
             await told(scope["path"], refusal, headers_of(refusal))(scope, receive, send)
             return

@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
 from app.api import openai_errors
+from app.api.request_ids import ROUTE
 from app.errors import AppError, ErrorCode, RefusalCode, TurnErrorCode
 
 _log = structlog.get_logger(__name__)
@@ -51,7 +52,7 @@ def response(code: ErrorCode, message: str, status: int, headers: dict[str, str]
 async def _refuse(request: Request, error: Exception) -> JSONResponse:
     refusal = cast("AppError", error)
     if refusal.status >= 500:
-        _log.error("refused", code=refusal.code, path=request.url.path, exc_info=refusal)
+        _log.error("refused", code=refusal.code, route=request.scope.get(ROUTE), exc_info=refusal)
     return told(request.url.path, refusal, headers_of(refusal))
 
 
@@ -88,7 +89,7 @@ async def _refuse_http(request: Request, error: Exception) -> JSONResponse:
 
 
 async def _refuse_internal(request: Request, error: Exception) -> JSONResponse:
-    _log.error("request_failed", path=request.url.path, exc_info=error)
+    _log.error("request_failed", route=request.scope.get(ROUTE), exc_info=error)
     return _shaped(
         request.url.path, TurnErrorCode.INTERNAL, "Something went wrong on our side; the log says what.", 500
     )

@@ -31,7 +31,8 @@ def run(question: Question, *, url: str | None, as_json: bool) -> int:
             if (found := url or settings.url or asyncio.run(_server(settings))) is not None:
                 return asyncio.run(_over_http(found, settings, question, show))
             from app.cli.ask_here import Here
-            from app.process import configure_logging, database_address
+            from app.logs import configure_logging
+            from app.process import database_address
 
             configure_logging("error")
             with database_address(settings) as database:

@@ -9,8 +9,9 @@ from app.api.doctor import live_finding, model_findings, tool_findings
 from app.cli.report import report
 from app.errors import StartError
 from app.llm.probe import Finding
+from app.logs import configure_logging
 from app.main import build_live_log, model_check
-from app.process import configure_logging, database_address
+from app.process import database_address
 from app.settings import PREFIX, Settings, read
 from app.store import migrate
 from app.tools import registry

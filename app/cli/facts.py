@@ -11,7 +11,8 @@ from app.cli.report import report
 from app.errors import AppError, StartError
 from app.knowledge.fact_rows import FactFileError, count_lines
 from app.knowledge.facts_import import ImportReport, import_file
-from app.process import configure_logging, database_address
+from app.logs import configure_logging
+from app.process import database_address
 from app.settings import Settings, read
 from app.store import bases
 from app.store.engine import Database

@@ -13,8 +13,9 @@ from sqlalchemy import URL
 from app.cli.report import report
 from app.errors import AppError
 from app.knowledge.jobs import ExtractionJobs
+from app.logs import configure_logging
 from app.main import build_extraction, build_model
-from app.process import configure_logging, database_address
+from app.process import database_address
 from app.settings import Settings, read
 from app.store import bases, jobs
 from app.store.engine import Database

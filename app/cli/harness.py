@@ -21,7 +21,8 @@ from app.harness.meaning import nearest_of
 from app.harness.page import page
 from app.harness.records import Arm, Plan, Run, TurnSeen
 from app.harness.script import Script
-from app.process import configure_logging, database_address
+from app.logs import configure_logging
+from app.process import database_address
 from app.settings import Settings, read
 from app.store import harness_runs
 from app.store.engine import Database

@@ -45,7 +45,8 @@ def _sides(names: Sequence[str]) -> list[Contender]:
 def _stored(run_ids: Sequence[str]) -> dict[str, Run]:
     """The runs that are kept under these ids."""
     from app.harness import run  # the server's parts, which two files can do without
-    from app.process import configure_logging, database_address
+    from app.logs import configure_logging
+    from app.process import database_address
 
     settings = read()
     configure_logging("error")

@@ -11,7 +11,8 @@ from sqlalchemy import URL
 from app.cli.report import report
 from app.knowledge.bulk import FileResult, ingest_files, list_files
 from app.knowledge.ingest import Ingest, IngestLimits
-from app.process import configure_logging, database_address
+from app.logs import configure_logging
+from app.process import database_address
 from app.settings import Settings, read
 from app.store import bases
 from app.store.engine import Database

@@ -21,7 +21,8 @@ from app.api.mcp import Access, build_server
 from app.auth.principal import LOCAL
 from app.cli.report import report
 from app.errors import StartError
-from app.process import configure_logging, database_address
+from app.logs import configure_logging
+from app.process import database_address
 from app.settings import Settings, read
 from app.signals import exit_orderly, on_signals
 from app.store import bases

@@ -14,7 +14,8 @@ from app.auth.principal import Scope
 from app.auth.secret import digest, fresh
 from app.cli.report import report, table_console
 from app.errors import AppError, StartError
-from app.process import configure_logging, database_address
+from app.logs import configure_logging
+from app.process import database_address
 from app.settings import read
 from app.store import bases, tokens
 from app.store.engine import Database

@@ -87,7 +87,7 @@ class Backfill:
             except EmbeddingFailed as failure:
                 wait_s = max(wait_s, self.limits.pause_s if failure.lasting else failure.retry_after_s or 0.0)
                 wait_s = min(wait_s, self.limits.pause_s)
-                _log.warning("embedding_failed", model=self._embedder.model, reason=failure.message, again_in_s=wait_s)
+                _log.warning("embedding_failed", model=self._embedder.model, reason=failure.kind, again_in_s=wait_s)
             except StoreUnavailable:
                 _log.warning("backfill_waits_for_the_database", exc_info=True)
             with suppress(TimeoutError):
@@ -166,7 +166,7 @@ class Backfill:
             if not failure.refused_text:
                 raise
             await self._check(failure)
-            _log.warning("passage_not_embedded", chunk=passage.id, reason=failure.message)
+            _log.warning("passage_not_embedded", chunk=passage.id, reason=failure.kind)
             return None
         return vector
 

@@ -174,7 +174,8 @@ class Ingest:
                 data, name=document.name, media_type=document.media_type, limits=self.limits.reader
             )
         except ReaderDied as died:
-            _log.warning("reader_died", document=document.id, attempt=claim.attempt, detail=died.detail)
+            _log.warning("reader_died", document=document.id, attempt=claim.attempt, status=died.status)
+            _log.debug("reader_said", document=document.id, detail=died.detail)
             if claim.attempt >= self.limits.attempts:
                 await reading.fail(self._database, claim, _ended_its_reader(claim.attempt))
             else:

@@ -72,7 +72,7 @@ class Nearest:
             async with asyncio.timeout(self._limits.timeout_s):
                 (vector,) = await self._embedder.for_model(model.name).embed([question], kind="query")
         except EmbeddingFailed as failure:
-            return self._pause(model, failure.message)
+            return self._pause(model, failure.kind)
         except TimeoutError:
             return self._pause(model, f"no vector within {self._limits.timeout_s:g} s")
         if len(vector) != model.dimensions:

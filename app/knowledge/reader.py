@@ -30,10 +30,14 @@ class ReaderLimits:
 
 
 class ReaderDied(Exception):
-    """The child ended without an answer: killed by a signal, or its interpreter broke."""
+    """The child ended without an answer: killed by a signal, or its interpreter broke.
 
-    def __init__(self, detail: str) -> None:
-        super().__init__(detail)
+    `status` is its exit status; `detail` is what it said last, which may quote the file.
+    """
+
+    def __init__(self, status: int | None, detail: str) -> None:
+        super().__init__(f"ended with {status}")
+        self.status = status
         self.detail = detail
 
 
@@ -73,7 +77,7 @@ async def _in_child(data: bytes, *, name: str, media_type: str, limits: ReaderLi
             await child.wait()
     if child.returncode != 0:
         tail = err.decode(errors="replace")[-2_000:]
-        raise ReaderDied(f"the reader of {name!r} ended with {child.returncode}: {tail}")
+        raise ReaderDied(child.returncode, tail)
     return msgspec.json.decode(out, type=ReadDocument | ReadFailure)
 
 

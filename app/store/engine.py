@@ -76,6 +76,7 @@ class Database:
             async_url(url),
             pool_size=pool_size,
             max_overflow=0,
+            hide_parameters=True,  # what an error says may be logged
             pool_timeout=pool_timeout_s,
             connect_args={
                 "timeout": pool_timeout_s,

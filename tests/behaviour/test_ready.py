@@ -28,15 +28,18 @@ async def told(app: App) -> tuple[int, str]:
     return answer.status_code, answer.json()["status"]
 
 
-async def test_a_background_task_that_is_gone_is_said(own_app: App) -> None:
+async def test_a_background_task_that_is_gone_is_said(new_database: NewDatabase) -> None:
     """Until the server goes down; then what is gone went because of that."""
-    assert await told(own_app) == (200, "ok")
-    assert own_app.parts.ingest._worker is not None
-    own_app.parts.ingest._worker.cancel()
-    await asyncio.wait({own_app.parts.ingest._worker})
-    assert await told(own_app) == (503, "background tasks are not running")
-    own_app.parts.begin_shutdown()
-    assert await told(own_app) == (503, "shutting down")
+    async with new_database() as url:
+        others = asyncio.all_tasks()
+        async with running_app(url) as own_app:
+            assert await told(own_app) == (200, "ok")
+            [worker] = [task for task in asyncio.all_tasks() - others if task.get_name() == "ingest"]
+            worker.cancel()
+            await asyncio.wait({worker})
+            assert await told(own_app) == (503, "background tasks are not running")
+            own_app.parts.begin_shutdown()
+            assert await told(own_app) == (503, "shutting down")
 
 
 async def test_a_check_that_a_shutdown_overtakes_says_so(own_app: App) -> None:

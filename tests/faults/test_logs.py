@@ -6,7 +6,7 @@ import sys
 
 PROGRAM = """
 import structlog
-from app.process import configure_logging
+from app.logs import configure_logging
 
 def fail(question):
     key = "sk-" + "verysecret"
