@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
 from fastapi import FastAPI
@@ -49,7 +49,7 @@ from app.api.mcp_http import McpDoor
 from app.api.origins import Origins
 from app.auth.gate import Gate
 from app.auth.token import TokenGate
-from app.errors import AppError
+from app.errors import AppError, StartError
 from app.knowledge.backfill import Backfill
 from app.knowledge.bulk import ingest_paths
 from app.knowledge.fact_rows import FactFileError
@@ -77,6 +77,10 @@ from app.turn.lifecycle import TurnParts
 from app.turn.policy import Limits
 from app.turn.prompts import Wording
 from app.turn.supervisor import Supervisor
+from app.turn.trace import Tracing
+
+if TYPE_CHECKING:
+    from app.turn.otel import Otel
 
 OFFLINE = (
     "An offline extractive answerer: it quotes the best sentences of the base's passages and can't converse. "
@@ -114,7 +118,16 @@ class Application(FastAPI):
         self.extraction = build_extraction(settings, self.database, database_url, self.model)
         self.registry = registry.load(settings.tools)
         self.metrics = Metrics()
-        parts = turn_parts(settings, self.database, self.model, self.registry, nearest=nearest, metrics=self.metrics)
+        self.tracing = build_tracing(settings, self.model.name, self.replica)
+        parts = turn_parts(
+            settings,
+            self.database,
+            self.model,
+            self.registry,
+            nearest=nearest,
+            metrics=self.metrics,
+            tracing=self.tracing,
+        )
         self.supervisor = Supervisor(parts, self.live, replica=self.replica)
         names, draining = (settings.host, *settings.allowed_hosts), lambda: self.supervisor.draining
         self.mcp = McpDoor(self.registry, self.database, allowed_hosts=names, draining=draining)
@@ -132,7 +145,8 @@ class Application(FastAPI):
 
     def build_middleware_stack(self) -> ASGIApp:
         """The framework's stack, with every request named before its own answer to a fault of ours."""
-        return request_ids.RequestIds(super().build_middleware_stack())
+        within = None if self.tracing is None else self.tracing.continuing
+        return request_ids.RequestIds(super().build_middleware_stack(), within=within)
 
     def _watch(self) -> None:
         """What is in use now, read at each scrape."""
@@ -195,6 +209,8 @@ class Application(FastAPI):
             await self.vectors.embeddings.aclose()
         await self.model.aclose()
         await self.database.aclose()
+        if self.tracing is not None:
+            await asyncio.to_thread(self.tracing.close)
 
     def begin_shutdown(self) -> None:
         """Called by the server before it waits for connections: admit nothing, end every stream."""
@@ -278,6 +294,7 @@ def turn_parts(
     tools: Registry,
     *,
     metrics: Metrics,
+    tracing: Tracing | None = None,
     nearest: Nearest | None = None,
     words: Wording | None = None,
 ) -> TurnParts:
@@ -298,7 +315,24 @@ def turn_parts(
         show_reasoning=settings.show_reasoning,
         save_timeout_s=settings.save_timeout_s,
         metrics=metrics,
+        tracing=tracing,
     )
+
+
+def build_tracing(settings: Settings, model: str, replica: str) -> "Otel | None":
+    """Traces, where they are asked for; else nothing of them is imported.
+
+    Raises:
+        StartError: the extra isn't installed.
+    """
+    if settings.traces == "off":
+        return None
+    try:
+        from app.turn.otel import Endpoint, Otel  # noqa: PLC0415 - an extra, and slow to import
+    except ModuleNotFoundError as error:
+        given = f"{PREFIX}TRACES is {settings.traces!r}"
+        raise StartError(f"{given}, which needs more packages: pip install 'turnstream[otel]'") from error
+    return Otel(Endpoint.at(settings.llm_base_url, model), version=version("turnstream"), replica=replica)
 
 
 def prompt_words(settings: Settings) -> Wording:

@@ -96,6 +96,9 @@ class Settings(BaseSettings):
     max_upload_bytes: int = Field(50 * 1024 * 1024, ge=1, description="The largest file that is taken.")
     save_timeout_s: float = Field(10, gt=0, description="How long storing an answer is tried.")
     drain_s: float = Field(30, ge=0, description="At shutdown, how long running turns may take to finish.")
+    traces: Literal["off", "otlp"] = Field(
+        "off", description="Whether turns are traced; otlp sends spans where the OTEL_EXPORTER_OTLP variables say."
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="What is logged.")
 
     @field_validator("llm_base_url", "embedding_base_url")

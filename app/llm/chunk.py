@@ -50,6 +50,12 @@ class Chunk(msgspec.Struct, gc=False):
         return self.choices is None and bool(self.code) and bool(self.message)
 
 
+class _Named(msgspec.Struct, gc=False):
+    model: object = None
+
+
+_named = msgspec.json.Decoder(_Named).decode
+
 REFUSED = (msgspec.DecodeError, RecursionError)
 """What `decode` raises for a payload that wants `decode_odd`."""
 
@@ -69,6 +75,15 @@ def decode_odd(payload: bytes) -> list[Chunk]:
         lines = (_parsed(line.removeprefix("data:")) for line in text.split("\n"))
         return [_chunk(cast("dict[str, object]", line)) for line in lines if isinstance(line, dict)]
     return []
+
+
+def model_of(payload: bytes) -> str | None:
+    """The model that a chunk says it is from."""
+    try:
+        named = _named(payload).model
+    except REFUSED:
+        return None
+    return named if isinstance(named, str) and named else None
 
 
 def parts_of(content: list[object]) -> tuple[str, str]:

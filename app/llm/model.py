@@ -140,7 +140,8 @@ class ReasoningDelta:
 class ModelTurn:
     """The end of a reply, exactly once and last: what the deltas amounted to, and the calls, in order.
 
-    `text` equals the joined text deltas. Call ids are unique within the turn and never empty.
+    `text` equals the joined text deltas. Call ids are unique within the turn and never empty. `model` is what the
+    provider says has answered, where it says so beside the usage.
     """
 
     text: str
@@ -148,6 +149,7 @@ class ModelTurn:
     finish: Finish | None
     usage: Usage = field(default_factory=Usage)
     reasoning: Reasoning | None = None
+    model: str | None = None
 
 
 ModelEvent = TextDelta | ReasoningDelta | ModelTurn

@@ -18,6 +18,7 @@ from app.llm.chunk import (
     decode,
     decode_odd,
     details_of,
+    model_of,
     parts_of,
     whole_number,
 )
@@ -66,6 +67,7 @@ class Reply:
         self._tagged: list[str] = []
         self._finish: str | None = None
         self._usage: dict[str, object] | None = None
+        self._model: str | None = None
         self._whole = False
         self._done = False
         self.failure: ModelFailure | None = None
@@ -149,6 +151,7 @@ class Reply:
             finish=_FINISH.get(reason, Finish.OTHER) if reason else None,
             usage=_usage(self._usage),
             reasoning=self._kept_reasoning(),
+            model=self._model,
         )
 
     def _take_odd(self, payload: bytes) -> None:
@@ -165,6 +168,8 @@ class Reply:
     def _take(self, chunk: Chunk, payload: bytes) -> None:
         if chunk.usage is not None:
             self._usage = chunk.usage
+            if self._model is None:  # looked for once, where a count came: not in every chunk
+                self._model = model_of(payload)
         for choice in chunk.choices or ():
             if not choice.index:
                 self._take_choice(choice)

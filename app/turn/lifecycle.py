@@ -35,11 +35,13 @@ from app.turn.answer import carried, valid_citations, verdict
 from app.turn.checkpoint import Kept
 from app.turn.context import HISTORY_CHARS, HISTORY_MESSAGES, Prompt, complete_exchange, window
 from app.turn.history import known_entities, past_turns, previous_sources
+from app.turn.hooks import Hooks, Tools
 from app.turn.outcome import NOT_SAVED, Answered, Broke, Outcome, Stopped, failed_frame, status_of
 from app.turn.policy import Ledger, Limits, Mode, Policy
 from app.turn.prompts import LATEST, Wording
 from app.turn.publish import AnswerTooLong, Publisher
 from app.turn.toolbox import Toolbox
+from app.turn.trace import Tracing, TurnTrace
 
 SAVE_AGAIN_S = 0.25
 """The wait before the database is asked again."""
@@ -63,6 +65,7 @@ class TurnParts:
     show_reasoning: bool = False
     save_timeout_s: float = 10.0
     metrics: Metrics = field(default_factory=Metrics)
+    tracing: Tracing | None = None
 
 
 class GivenUp(Exception):
@@ -95,6 +98,8 @@ class Running:
     begun: bool = False
     saving: bool = False
     round_ended: asyncio.Event = field(default_factory=asyncio.Event)
+    trace: TurnTrace | None = None
+    """Where turns are traced: ended by who owns the task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +140,8 @@ def prepare(parts: TurnParts, turn: AdmittedTurn, writer: Writer, kept: Kept, ro
         publisher.begin(Conversation(turn.conversation_id, turn.turn_id, turn.question_id, turn.title))
     if turn.attempt:
         publisher.go_on(turn.turn_id)
-    return Running(turn, publisher, toolbox, kept, round_ended=round_ended)
+    trace = None if parts.tracing is None else parts.tracing.begin(turn)
+    return Running(turn, publisher, toolbox, kept, round_ended=round_ended, trace=trace)
 
 
 async def run_turn(parts: TurnParts, running: Running) -> Conclusion:
@@ -186,7 +192,11 @@ async def _work(parts: TurnParts, running: Running, past: list[PastMessage]) -> 
     # the backoff's jitter is no secret
     policy = Policy(prompt, running.toolbox, parts.limits, jitter=random.random, ledger=kept.ledger)
     running.ledger = policy.ledger
-    async with aclosing(runner.run(parts.model, running.toolbox, policy, kept.draft.exchange)) as events:
+    hooks: Hooks = policy
+    tools: Tools = running.toolbox
+    if running.trace is not None:
+        hooks, tools = running.trace.around(hooks, tools)
+    async with aclosing(runner.run(parts.model, tools, hooks, kept.draft.exchange)) as events:
         async for event in events:
             publisher.take(event)
             if isinstance(event, runner.CallEnded):

@@ -126,15 +126,18 @@ class Supervisor:
 
         Unless the turn is given up: its next owner sends it then.
         """
-        turn_id = running.turn.turn_id
+        turn_id, trace = running.turn.turn_id, running.trace
         frame: Done | Failed | None = failed_frame(INTERNAL)
-        with structlog.contextvars.bound_contextvars(turn_id=turn_id):
+        names = {"turn_id": turn_id} if trace is None else {"turn_id": turn_id, "trace_id": trace.trace_id}
+        with structlog.contextvars.bound_contextvars(**names):
             try:
                 frame = await self._terminal(running)
             finally:
                 # released first: a follow-up sent the instant a client sees the terminal frame is admitted
                 self._owned.pop(turn_id, None)
                 self._books.close(turn_id)
+                if trace is not None:
+                    trace.end(frame, running.publisher.usage(truncated=False))
                 if frame is None:
                     self._live.abandon(turn_id)
                     _log.info("turn_given_up", reason=running.reason)
