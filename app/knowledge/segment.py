@@ -43,7 +43,7 @@ _WRAPPED = re.compile(rf"(?<=[{_HAN_KANA}])[ \t]*\n[ \t]*(?=[{_HAN_KANA}])")
 _ONE_UNSPACED = re.compile(f"[{_UNSPACED}]")
 _COMBINING = re.compile("[\u0300-\u036f]+")
 _EDGES = re.compile("^[的是]+|[吗呢吧么]+$")
-_FUNCTION_WORDS = frozenset(
+FUNCTION_WORDS = frozenset(
     re.findall(
         r"\w+",
         "a about after all also am an and any are as at be been before being both but by can could did do doe doing"
@@ -102,6 +102,14 @@ def _segment(text: str, *, singles: bool) -> Iterator[tuple[str, int]]:
                 position += 1
 
 
+def content_words(text: str) -> frozenset[str]:
+    """A text's words for comparing what is said, not for searching: stems, and each character of unspaced scripts."""
+    found: set[str] = set()
+    for unspaced, token in _tokens(text):
+        found.update(token if unspaced else _parts(token)[0])
+    return frozenset(found)
+
+
 def to_tsvector_literal(text: str, *, heading: str = "") -> str:
     """The text as a tsvector literal, its heading's words first and with weight B.
 
@@ -140,7 +148,7 @@ def parse_query(text: str, *, max_chars: int = 2_000, max_words: int = 64) -> Qu
         placed += [(word, at) for at, word in enumerate(run, position)]
         asked.append((core, whole))
         position += len(token) if unspaced else len(run)
-    asked = [run for run in asked if not _FUNCTION_WORDS.issuperset(run[0])] or asked
+    asked = [run for run in asked if not FUNCTION_WORDS.issuperset(run[0])] or asked
     words = dict.fromkeys(word for core, whole in asked for word in (*core, whole) if word is not None)
     all_words = " & ".join(f"({' <1> '.join(map(term, core))})" for core, _ in asked)
     return Query(tuple(words), _phrase(placed), all_words)

@@ -11,6 +11,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import cast
 
+from app.defuse import defused
 from app.llm.failures import ModelFailure, Rejected
 from app.llm.model import (
     AssistantMessage,
@@ -89,7 +90,8 @@ class ChatExtractor:
 
     async def extract(self, *, title: str, heading: str, passage: str) -> Extraction:
         """The facts of one passage. A reply that can't be read is asked for once more; failures are values."""
-        asked = json.dumps({"title": title, "heading": heading, "passage": passage}, ensure_ascii=False)
+        given = {"title": title, "heading": heading, "passage": passage}
+        asked = json.dumps({name: defused(text) for name, text in given.items()}, ensure_ascii=False)
         messages: tuple[Message, ...] = (SystemMessage(_PROMPT), UserMessage(asked))
         try:
             said = await self._ask(messages)

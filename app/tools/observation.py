@@ -6,6 +6,7 @@ Every path of a call ends here: a result, a refusal, an exception, a timeout. So
 import re
 from dataclasses import dataclass
 
+from app.defuse import defused
 from app.text import boundary, clean
 from app.tools.tool import Entity, Status, Step
 
@@ -33,11 +34,11 @@ class Observed:
 
 
 def stamp(status: Status, text: str, *, limit_chars: int = OBSERVATION_CHARS) -> str:
-    """The observation: prefix by status, then the text without a prefix of its own, cut at a line's end.
+    """The observation: prefix by status, then the text, defused and without a prefix of its own, cut at a line's end.
 
     What was cut is announced, with how to get less of it, within `limit_chars` (200 or more).
     """
-    body = _PREFIX.sub("", clean(text), count=1).strip() or _DEFAULT[status]
+    body = _PREFIX.sub("", defused(clean(text)), count=1).strip() or _DEFAULT[status]
     stamped = f"{_LABEL[status]}: {body}"
     if len(stamped) <= limit_chars:
         return stamped

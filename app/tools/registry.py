@@ -11,7 +11,7 @@ import json
 import pkgutil
 import re
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType, ModuleType
@@ -105,6 +105,17 @@ class Registry:
         except ValidationError as error:
             return _describe(error)
         return None
+
+    def written(self, name: str, arguments: dict[str, object]) -> Sequence[str] | None:
+        """What a call of a tool that writes would write and the user must have said; None where the tool only reads.
+
+        The arguments fit (`fault`).
+        """
+        tool = self._tools[name]
+        if not tool.writes:
+            return None
+        args: BaseModel = tool.args.model_validate(arguments)
+        return tuple(_texts(args.model_dump()) if tool.own_words is None else tool.own_words(args))
 
     def refused(self, name: str, reason: str, detail: str) -> Observed:
         """The observation of a call that was not run."""
@@ -214,6 +225,18 @@ def _without_titles(value: object) -> object:
     if isinstance(value, list):
         return [_without_titles(v) for v in cast("list[object]", value)]
     return value
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Every text in a value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for held in cast("Mapping[object, object]", value).values():
+            yield from _texts(held)
+    elif isinstance(value, list | tuple | set | frozenset):
+        for held in cast("Iterable[object]", value):
+            yield from _texts(held)
 
 
 def _describe(error: ValidationError) -> str:

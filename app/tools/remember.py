@@ -99,6 +99,11 @@ def _key(context: ToolContext, sentence: str, fact: dict[str, object]) -> str:
     return f"remember {hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()}"
 
 
+def _own_words(args: Arguments) -> list[str]:
+    """The sentence, and of the facts who and what they are about: predicate and dates are a reading of the sentence."""
+    return [args.text, *(words for fact in args.facts for words in (fact.subject, fact.object, fact.value))]
+
+
 TOOL = Tool(
     name="remember",
     description="""\
@@ -122,4 +127,5 @@ EXAMPLE: remember {"text": "Ada Lin joined Acme in 2024.", "facts": [{"subject":
     kind=KIND,
     read_only=False,
     writes=True,
+    own_words=_own_words,
 )

@@ -5,7 +5,7 @@ sources only through `ToolContext.citations`, and gets everything that isn't an 
 time, question) from its context, never from the model. Source: DESIGN section 7, seeds 000 and 002.
 """
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Generic, Literal, TypeVar
 
@@ -147,7 +147,8 @@ A = TypeVar("A", bound=BaseModel)
 class Tool(Generic[A]):
     """A registered tool. `args` forbids unknown fields. `terminal` marks the call that needs no evidence.
 
-    `writes`: it is offered to, and runs for, only those who may write.
+    `writes`: it is offered to, and runs for, only those who may write; in a chat also only where the user's message
+    asks for it. `own_words` gives the texts of such a call that must be the user's own; None: every text in it.
     """
 
     name: str
@@ -159,4 +160,5 @@ class Tool(Generic[A]):
     writes: bool = False
     chat_only: bool = False
     terminal: bool = False
+    own_words: Callable[[A], Sequence[str]] | None = None
     timeout_s: float = 20.0

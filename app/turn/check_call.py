@@ -39,6 +39,10 @@ class Catalogue(Protocol):
         """What is wrong with the arguments by the tool's schema, in a sentence; None when nothing is."""
         ...
 
+    def written(self, name: str, arguments: dict[str, object]) -> Sequence[str] | None:
+        """The texts that a call which writes must have from the user; None for a call that only reads."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Past:

@@ -8,6 +8,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from app.defuse import defused
 from app.llm.model import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
 from app.tools.tool import Entity, NumberedSource
 from app.turn.prompts import LATEST, Wording
@@ -55,7 +56,7 @@ class Prompt:
         """
         out: list[Message] = [SystemMessage(self.words.system)]
         for turn in self.past:
-            out += [UserMessage(turn.question), *turn.exchange, AssistantMessage(turn.answer)]
+            out += [UserMessage(turn.question), *turn.exchange, AssistantMessage(defused(turn.answer))]
         if self.entities:
             out.append(SystemMessage(entity_block(self.entities, self.words.entities)))
         out.append(UserMessage(self.question))
@@ -79,7 +80,7 @@ class Prompt:
         background = [
             {"speaker": speaker, "text": text}
             for turn in self.past
-            for speaker, text in (("user", turn.question), ("assistant", turn.answer))
+            for speaker, text in (("user", turn.question), ("assistant", defused(turn.answer)))
         ]
         data = {
             "question": self.question,
@@ -87,8 +88,8 @@ class Prompt:
             "evidence": [
                 {"tool": o.tool, "arguments": o.arguments, "status": o.status, "result": o.result} for o in observations
             ],
-            "sources": [{"n": s.n, "title": s.title, "locator": s.locator} for s in sources],
-            "resolved": [{"id": e.id, "name": e.name, "type": e.type} for e in resolved],
+            "sources": [{"n": s.n, "title": defused(s.title), "locator": defused(s.locator)} for s in sources],
+            "resolved": [{"id": e.id, "name": defused(e.name), "type": e.type} for e in resolved],
         }
         return SystemMessage(system), UserMessage(json.dumps(data, ensure_ascii=False))
 
@@ -151,4 +152,4 @@ def entity_block(entities: Sequence[Entity], heading: str) -> str:
 
 
 def _field(text: str) -> str:
-    return " ".join(text.replace("|", "/").split())
+    return " ".join(defused(text).replace("|", "/").split())

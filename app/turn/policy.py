@@ -14,6 +14,7 @@ from app.errors import TurnErrorCode
 from app.llm.failures import ContentFiltered, ContextTooLong, Interrupted, ModelFailure, Rejected
 from app.llm.model import Feature, Finish, Message, ModelRequest, ToolSpec
 from app.tools.tool import Entity, NumberedSource
+from app.turn.asked import Asked
 from app.turn.check_call import Catalogue, Past, check, signature
 from app.turn.context import Observation, Prompt
 from app.turn.gather import one_shot
@@ -29,6 +30,7 @@ from app.turn.hooks import (
     ModelTurnFinished,
     Observe,
     OutcomeView,
+    Refuse,
     RequestFailed,
     Run,
     RunCalls,
@@ -117,6 +119,8 @@ class Policy:
         ledger: Ledger | None = None,
     ) -> None:
         self._ledger = Ledger() if ledger is None else ledger.copy()
+        self._asked = Asked(prompt.question, [turn.question for turn in prompt.past])
+        self._names = [entity.name for entity in prompt.entities]
         self._prompt = (prompt.halved() or prompt) if self._ledger.shrunk else prompt
         self._evidence = evidence
         self._limits = limits
@@ -210,11 +214,22 @@ class Policy:
         ledger = self._ledger
         decision = check(view.call, cut_off=view.cut_off, catalogue=self._evidence, past=ledger.past)
         if isinstance(decision, Run):
+            decision = self._may_write(decision)
+        if isinstance(decision, Run):
             ledger.past.append(Past(signature(decision.name, decision.arguments), None))
         elif decision.repeated and ledger.repeat_refused_in != ledger.rounds:
             ledger.repeats_refused += 1  # a batch of equal calls is one repetition
             ledger.repeat_refused_in = ledger.rounds
         return decision
+
+    def _may_write(self, decision: Run) -> BeforeCall:
+        """A call that writes runs only where the user's message asked for just that (asked.py)."""
+        written = self._evidence.written(decision.name, decision.arguments)
+        if written is None:
+            return decision
+        names = [*self._names, *(entity.name for entity in self._evidence.resolved)]
+        objection = self._asked.objection(decision.name, written, names)
+        return decision if objection is None else Refuse(decision.call, *objection)
 
     def call_finished(self, view: OutcomeView) -> Observe:
         ledger = self._ledger

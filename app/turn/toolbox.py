@@ -43,6 +43,9 @@ class Toolbox:
     def fault(self, name: str, arguments: dict[str, object]) -> str | None:
         return self._registry.fault(name, arguments)
 
+    def written(self, name: str, arguments: dict[str, object]) -> Sequence[str] | None:
+        return self._registry.written(name, arguments)
+
     def is_terminal(self, name: str) -> bool:
         return self._registry.is_terminal(name)
 

@@ -121,7 +121,7 @@ async def test_what_was_remembered_by_a_process_that_died_is_not_remembered_twic
     answer = stream(after_call, event({"content": "Noted."}), finish())
     script = pair.endpoint.script(by_progress(held(before_call, REMEMBER), answer))
     async with asyncio.TaskGroup() as tabs:
-        near, far = await both_tabs(pair, tabs, f"Remember this {script}")
+        near, far = await both_tabs(pair, tabs, f"Remember this: the board met on a Friday. {script}")
         async with pair.database.begin() as lock:
             if not written:  # whoever wants to write the turn down waits for us
                 row = "SELECT 1 FROM turns WHERE id = CAST(:t AS uuid) FOR NO KEY UPDATE"

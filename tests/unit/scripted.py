@@ -114,6 +114,9 @@ class Shelf:
     def required(self, name: str) -> Sequence[str]:
         return {"search_chunks": ["query"], "find_entities": ["name"], "no_evidence_needed": ["reason"]}[name]
 
+    def written(self, name: str, arguments: dict[str, object]) -> Sequence[str] | None:
+        """None of them writes."""
+
     def fault(self, name: str, arguments: dict[str, object]) -> str | None:
         extra = sorted(set(arguments) - set(self.required(name)))
         return f"`{extra[0]}` is unknown." if extra else None
