@@ -18,10 +18,9 @@ _CONTROLS = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f"
 _JOINERS = "\u200c\u200d"
 _SELECTORS = "\ufe00-\ufe0f\U000e0100-\U000e01ef"
 _SUSPECT = re.compile(f"[{_HIDDEN}{_CONTROLS}{_JOINERS}{_SELECTORS}]")
-_UNSEEN = re.compile(
-    rf"({_FLAG})|[{_HIDDEN}{_CONTROLS}]+"
-    rf"|[{_JOINERS}{_SELECTORS}]{{3,}}"  # a script or an emoji needs one, or a selector and a joiner
-)
+_UNSEEN = re.compile(rf"({_FLAG})|[{_HIDDEN}{_CONTROLS}]+")
+_RUN = re.compile(rf"[{_JOINERS}{_SELECTORS}]{{3,}}")
+"""More than a script or an emoji needs, which is one, or a selector and a joiner."""
 
 _BAR = "[|｜¦∣]"
 _MARKER = re.compile(
@@ -40,7 +39,7 @@ _MARKER = re.compile(
 def defused(text: str) -> str:
     """The text without what can't be seen, its role markers broken. Text without either comes back as it is."""
     if _SUSPECT.search(text) is not None:
-        text = _UNSEEN.sub(lambda found: found.group(1) or "", text)
+        text = _RUN.sub("", _UNSEEN.sub(lambda found: found.group(1) or "", text))
     if "<" in text or "[" in text or "＜" in text:
         text = _MARKER.sub(" ", text)
     return text

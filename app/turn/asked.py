@@ -4,7 +4,7 @@ A model that read an injected document may call a tool that writes, with whateve
 call runs only if this turn's message asks for it, and if what is written is made of words that the user wrote in this
 conversation, or of names that its entities have. Both are judged by code: the user's message is the one text here that
 no document can change. English and Chinese are understood, and in any other language the word `remember` at the start.
-Pure. Source: issue 9 item 3, decision 0022.
+Pure. Source: issue 9 item 3, decision 0024.
 """
 
 import re
