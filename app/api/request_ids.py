@@ -7,7 +7,7 @@ what is sent is only looked at to put the header in. A turn's task inherits the 
 import re
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, nullcontext
 
 import structlog
@@ -46,7 +46,7 @@ class RequestIds:
         request_id = given if _WELL_FORMED.fullmatch(given) else uuid.uuid4().hex
         began, status = time.perf_counter(), 0
 
-        def named(message: Message) -> object:
+        def named(message: Message) -> Awaitable[None]:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -55,7 +55,7 @@ class RequestIds:
 
         with structlog.contextvars.bound_contextvars(request_id=request_id), self._within(headers):
             try:
-                await self._app(scope, receive, named)  # pyright: ignore[reportArgumentType] - awaitable all the same
+                await self._app(scope, receive, named)
             finally:
                 say = _log.debug if scope["path"] in _ASKED_OFTEN else _log.info
                 ms = round((time.perf_counter() - began) * 1000)

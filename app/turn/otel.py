@@ -6,6 +6,7 @@ models, counts and codes are. Needs the extra `otel`, and is imported only where
 item 4, decision 0022.
 """
 
+import os
 from collections import deque
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
@@ -44,8 +45,9 @@ from app.turn.hooks import (
 )
 
 AGENT = "turnstream"
-FLUSH_MS = 5_000
-"""How long spans that wait are tried to be sent at shutdown."""
+EXPORT_S = 3.0
+"""How long one batch of spans is tried to be sent, where OTEL_EXPORTER_OTLP_TIMEOUT doesn't say; so a collector that is
+away holds up a shutdown no longer."""
 
 _PROVIDERS = (
     ("api.anthropic.com", "anthropic"),
@@ -99,7 +101,9 @@ class Otel:
         ours = Resource({"service.name": AGENT, "service.version": version, "service.instance.id": replica})
         resource = ours.merge(OTELResourceDetector().detect())  # OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES win
         self.provider = TracerProvider(resource=resource, shutdown_on_exit=False)
-        self.provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+        said = {"OTEL_EXPORTER_OTLP_TIMEOUT", "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT"} & os.environ.keys()
+        exporter = OTLPSpanExporter(timeout=None if said else EXPORT_S)
+        self.provider.add_span_processor(BatchSpanProcessor(exporter))
         self._tracer = self.provider.get_tracer(AGENT, version)
         self._endpoint = endpoint
         self._header = TraceContextTextMapPropagator()
@@ -117,8 +121,7 @@ class Otel:
             contexts.detach(token)
 
     def close(self) -> None:
-        """Send what waits, for FLUSH_MS at most. Blocks."""
-        self.provider.force_flush(FLUSH_MS)
+        """Send what waits, as long as a batch may take. Blocks."""
         self.provider.shutdown()
 
 
