@@ -7,6 +7,7 @@ import sys
 PROGRAM = """
 import sys
 import structlog
+import app.serve
 from app.logs import configure_logging
 
 def fail(question):
