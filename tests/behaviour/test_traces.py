@@ -4,8 +4,7 @@ Source: issue 9 item 4; the semantic conventions for generative AI.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
@@ -13,14 +12,13 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
-from sqlalchemy import URL
 
 from app.main import create_app
 from app.turn.otel import Endpoint
 from tests.harness.app import App, Turn, running_app, settings_for
+from tests.harness.postgres import PostgresServer
 from tests.harness.scripted_endpoint import (
     DONE,
-    RESET,
     ScriptedEndpoint,
     call,
     event,
@@ -55,12 +53,15 @@ class Collector:
 class Traced:
     """The application and what it has traced."""
 
-    def __init__(self, app: App, collector: Collector) -> None:
+    def __init__(self, app: App) -> None:
         self.app = app
-        self.collector = collector
         self._spans = InMemorySpanExporter()
         assert app.parts.tracing is not None
         app.parts.tracing.provider.add_span_processor(SimpleSpanProcessor(self._spans))
+
+    def forget(self) -> None:
+        """What was traced so far."""
+        self._spans.clear()
 
     def spans(self) -> list[ReadableSpan]:
         """Those that have ended, in the order in which they began."""
@@ -74,24 +75,29 @@ class Traced:
         return found
 
 
-@pytest.fixture
-async def traced(
-    new_database: Callable[[], AbstractAsyncContextManager[URL]],
-    endpoint: ScriptedEndpoint,
-    monkeypatch: pytest.MonkeyPatch,
-) -> AsyncGenerator[Traced]:
+@pytest.fixture(scope="module")
+async def tracing(postgres: PostgresServer, endpoint: ScriptedEndpoint) -> AsyncGenerator[Traced]:
+    """An application that traces to a collector; what the collector got in the end is looked through."""
     collector = Collector()
-    async with await asyncio.start_server(collector.serve, "127.0.0.1", 0) as server, new_database() as url:
-        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
-        given = {"traces": "otlp", "llm_api_key": SECRET, "llm_retries": 1}
-        async with running_app(url, llm=endpoint.base_url, **given) as app:
-            yield Traced(app, collector)
-    assert len(collector.requests) == 1  # what waited was sent on the way down
-    [sent] = collector.requests
+    async with await asyncio.start_server(collector.serve, "127.0.0.1", 0) as server, postgres.new_database() as url:
+        with pytest.MonkeyPatch.context() as environment:
+            address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+            environment.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", address)
+            environment.setenv("OTEL_BSP_SCHEDULE_DELAY", "600000")  # nothing is sent before the end
+            given = {"traces": "otlp", "llm_api_key": SECRET, "llm_retries": 1}
+            async with running_app(url, llm=endpoint.base_url, **given) as app:
+                yield Traced(app)
+    [sent] = collector.requests  # what waited was sent on the way down
     assert sent.startswith(b"POST /v1/traces ")
     assert b"invoke_agent turnstream" in sent
     assert MARK.encode() not in sent
     assert SECRET.encode() not in sent
+
+
+@pytest.fixture
+def traced(tracing: Traced) -> Traced:
+    tracing.forget()
+    return tracing
 
 
 def attributes(span: ReadableSpan) -> dict[str, Any]:
@@ -156,10 +162,11 @@ async def test_a_turn_is_a_tree_of_spans_that_continues_the_callers_trace(
 async def test_what_fails_is_an_error_with_a_code_and_without_words(traced: Traced, endpoint: ScriptedEndpoint) -> None:
     """A request that is made again is a span of its own; the turn says how it ended."""
     refusal = http(401, {"error": {"message": f"Bad key {SECRET} for {MARK}"}})
-    await traced.app.ask(f"{MARK}? {endpoint.script(RESET, refusal)}")
-    root, lost, refused = traced.spans()
-    codes = [attributes(span).get("error.type") for span in (root, lost, refused)]
-    assert codes == ["model_rejected", "model_unreachable", "model_rejected"]
+    busy = http(503, {"error": {"message": MARK}})
+    await traced.app.ask(f"{MARK}? {endpoint.script(busy, refusal)}")
+    root, away, refused = traced.spans()
+    codes = [attributes(span).get("error.type") for span in (root, away, refused)]
+    assert codes == ["model_rejected", "model_unavailable", "model_rejected"]
     assert attributes(root)["turnstream.outcome"] == "model_rejected"
     assert attributes(refused)["http.response.status_code"] == 401
     assert root.parent is None
@@ -179,6 +186,7 @@ async def test_a_tool_that_fails_a_refused_call_and_a_gathered_search(
     failed = attributes(traced.one("execute_tool find_entities"))
     assert (failed["error.type"], failed["turnstream.tool.status"]) == ("tool_error", "error")
     assert failed["gen_ai.tool.call.id"] == "call_find_entities_1"
+    await traced.app.execute("ALTER TABLE gone RENAME TO entities")
     promise = text("I shall look.")
     await traced.app.ask(f"{MARK}? {endpoint.script(promise, promise, text('Nothing.'))}")
     assert "gen_ai.tool.call.id" not in attributes(traced.one("execute_tool search_chunks"))
