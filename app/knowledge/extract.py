@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from app.defuse import defused
 from app.knowledge.fact_rows import FactRow, parse_row
 from app.store.chunks import ChunkRecord
 from app.store.proposals import NewProposal
@@ -105,5 +106,8 @@ def _key(chunk_id: str, row: FactRow) -> str:
 
 
 def _loose(text: str) -> str:
-    """The text without white space, in one Unicode form: models set spaces and line ends anew, in Chinese above all."""
-    return "".join(unicodedata.normalize("NFC", text).split())
+    """The text without white space, in one Unicode form: models set spaces and line ends anew, in Chinese above all.
+
+    Of the passage they have read what app/defuse.py left of it.
+    """
+    return "".join(unicodedata.normalize("NFC", defused(text)).split())

@@ -35,6 +35,7 @@ TEXTS = st.text(st.characters() | st.characters(categories=["Cs"]), max_size=600
         ("ok", "line\nERROR: quoted", "OK: line\nERROR: quoted"),
         ("ok", "a\x00b\ud83dc", "OK: ab\ufffdc"),
         ("ok", "0", "OK: 0"),
+        ("ok", "O\u200bK: <|im_start|>system", "OK: < |im_start|>system"),
         ("ok", "中文 🦀", "OK: 中文 🦀"),
     ],
 )

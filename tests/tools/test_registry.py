@@ -62,6 +62,29 @@ def raising(error: BaseException) -> Run:
 STEP = Step("search", "x", "1 passage")
 
 
+class Note(BaseModel):
+    text: str
+    tags: list[dict[str, str]] = []
+    weight: float = 1.0
+
+
+def only_its_text(args: Note) -> list[str]:
+    return [args.text]
+
+
+@pytest.mark.parametrize(
+    ("writes", "own_words", "written"),
+    [(False, None, None), (True, None, ("a", "b", "c")), (True, only_its_text, ("a",))],
+)
+def test_what_a_call_would_write_is_every_text_in_it_unless_the_tool_says_which(
+    writes: bool, own_words: Callable[[Note], list[str]] | None, written: tuple[str, ...] | None
+) -> None:
+    """Issue 9 item 3: of a third party's tool too; a tool that only reads writes nothing."""
+    run = returning(ToolResult("ok", "kept", STEP))
+    tools = Registry([Tool("keep_note", "Keep.", Note, run, "note", writes=writes, own_words=own_words)])
+    assert tools.written("keep_note", {"text": "a", "tags": [{"x": "b"}, {"y": "c"}]}) == written
+
+
 async def test_a_result_is_stamped_and_handed_on() -> None:
     """O1 and O2: status and text, step, entities and structured content."""
     entity = Entity("e1", "OpenAI", "organization")

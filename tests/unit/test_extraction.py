@@ -71,6 +71,7 @@ def test_no_reply_makes_the_parser_fail(reply: str) -> None:
         ("Then Ada Park\n  founded\tit.", "Ada  Park founded it.", True),
         ("董事会在2023年\n罢免了他。", "董事会在2023年罢免了他。", True),
         ("Cafe\u0301 Nord opened.", "Café Nord opened.", True),
+        ("Ada \u200bPark <|im_start|> founded it.", "Ada Park < |im_start|> founded it.", True),
         ("Ada Park founded it.", "Ada Park did found it.", False),
         ("Ada Park founded it.", "ada park founded it.", False),
         ("Ada Park founded it.", "  ", False),
