@@ -37,7 +37,10 @@ def parse_docx(data: bytes, *, fallback: str = "") -> Parsed:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             title = _check(archive)
-        converted = cast("_Conversion", mammoth.convert_to_html(io.BytesIO(data), convert_image=_no_image))  # pyright: ignore[reportUnknownMemberType]
+        converted = cast(
+            "_Conversion",
+            mammoth.convert_to_html(io.BytesIO(data), convert_image=_no_image, external_file_access=False),
+        )  # pyright: ignore[reportUnknownMemberType]
     except zipfile.BadZipFile:
         raise ParseFailure(
             FailureReason.BROKEN, "The Word document is damaged: its zip container can't be read."
