@@ -44,7 +44,7 @@ class Settings(BaseSettings):
         default=False, description="DATABASE_URL leads to a proxy that pools transactions, such as pgbouncer."
     )
     database_connections: int = Field(10, ge=2, le=1_000, description="Connections to the database at most.")
-    statement_timeout_s: float = Field(30, gt=0, description="How long one statement of the database may take.")
+    statement_timeout_s: float = Field(30, ge=1, description="How long one statement of the database may take.")
     data_dir: Path = Field(
         default_factory=lambda: platformdirs.user_data_path("turnstream", appauthor=False),
         description="Where the embedded Postgres keeps its data.",

@@ -210,9 +210,9 @@ class Following {
     return state.terminal === null;
   }
 
-  /** Whether a refusal is worth another attempt. */
+  /** Whether a refusal is worth another attempt. A question over a limit is its reader's to ask again, who is told. */
   #forgives(refusal: Refusal, asking: boolean): boolean {
-    if (!PASSING.has(refusal.status)) return false;
+    if (!PASSING.has(refusal.status) || (asking && refusal.status === 429)) return false;
     return !asking || this.#failures < ASK_ATTEMPTS;
   }
 
