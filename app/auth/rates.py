@@ -17,7 +17,6 @@ from math import ceil, floor
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import structlog
-from redis.exceptions import RedisError
 
 from app.errors import AppError, RefusalCode
 
@@ -102,7 +101,12 @@ class Rates:
 
         self._most = most
         self._own: _Counts = MemoryStorage()
-        self._shared = None if redis_url is None else _redis(redis_url)
+        self._shared: RedisStorage | None = None
+        self._trouble: tuple[type[Exception], ...] = ()
+        if redis_url is not None:
+            from redis.exceptions import RedisError  # noqa: PLC0415 - as above
+
+            self._shared, self._trouble = _redis(redis_url), (RedisError, OSError, TimeoutError)
         self._away_until = 0.0
 
     @asynccontextmanager
@@ -176,7 +180,7 @@ class Rates:
             try:
                 async with asyncio.timeout(REDIS_S):
                     return await do(self._shared)
-            except (RedisError, OSError, TimeoutError) as error:
+            except self._trouble as error:
                 self._away_until = time.monotonic() + AWAY_S
                 _log.warning("limits_counted_alone", for_s=AWAY_S, reason=str(error) or type(error).__name__)
         return await do(self._own)
