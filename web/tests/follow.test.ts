@@ -162,6 +162,12 @@ test("a question over a limit is given back at once, a tab over one waits", asyn
   await settle();
   assert.equal(asking.ending?.kind, "refused");
   assert.equal(asking.ending.refusal.code, "too_many_turns");
+  const again = new Tab();
+  again.server.replies.push(new TypeError("network error"), refusal(429, "too_many_requests", { "retry-after": "3" }), null);
+  again.follow();
+  for (let n = 0; n < 4; n += 1) await pass(5_000);
+  assert.equal(again.ending, null);
+  assert.equal(again.server.asked.length, 3);
   const attaching = new Tab();
   attaching.server.replies.push(refusal(429, "too_many_requests", { "retry-after": "3" }), null);
   attaching.follow(null);
