@@ -42,8 +42,12 @@ class RefusalCode(StrEnum):
     RETRY_ANSWERED = "retry_answered"
     RETRY_NOT_QUESTION = "retry_not_question"
     RETRY_NEEDS_CONVERSATION = "retry_needs_conversation"
+    TOO_MANY_TURNS = "too_many_turns"
+    TOO_MANY_REQUESTS = "too_many_requests"
+    TOO_MANY_TOKENS = "too_many_tokens"
     DRAINING = "draining"
     DATABASE_UNAVAILABLE = "database_unavailable"
+    DATABASE_BUSY = "database_busy"
     LIVE_LOG_UNAVAILABLE = "live_log_unavailable"
     ISSUER_UNAVAILABLE = "issuer_unavailable"
 
@@ -70,8 +74,12 @@ STATUS: dict[ErrorCode, int] = {
     RefusalCode.RETRY_ANSWERED: 409,
     RefusalCode.RETRY_NOT_QUESTION: 422,
     RefusalCode.RETRY_NEEDS_CONVERSATION: 422,
+    RefusalCode.TOO_MANY_TURNS: 429,
+    RefusalCode.TOO_MANY_REQUESTS: 429,
+    RefusalCode.TOO_MANY_TOKENS: 429,
     RefusalCode.DRAINING: 503,
     RefusalCode.DATABASE_UNAVAILABLE: 503,
+    RefusalCode.DATABASE_BUSY: 503,
     RefusalCode.LIVE_LOG_UNAVAILABLE: 503,
     RefusalCode.ISSUER_UNAVAILABLE: 503,
 }

@@ -10,7 +10,7 @@ import socket
 import uuid
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,10 +44,12 @@ from app.api import (
     session,
     verdicts,
 )
+from app.api.body_size import BodySizes
 from app.api.doctor import Doctor, ModelCheck
 from app.api.mcp_http import McpDoor
 from app.api.origins import Origins
 from app.auth.gate import Gate
+from app.auth.rates import Lane, Rates
 from app.auth.token import TokenGate
 from app.errors import AppError, StartError
 from app.knowledge.backfill import Backfill
@@ -108,8 +110,14 @@ class Application(FastAPI):
         self.settings = settings
         self.load = load
         self.replica = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
-        self.database = Database(database_url, pooler=settings.database_pooler)
+        self.database = Database(
+            database_url,
+            pool_size=settings.database_connections,
+            statement_timeout_s=settings.statement_timeout_s,
+            pooler=settings.database_pooler,
+        )
         self.gate = build_gate(settings, self.database)
+        self.rates = build_rates(settings)
         self.live = build_live_log(settings, self.replica)
         self.model = build_model(settings)
         self.ingest = Ingest(self.database, IngestLimits(max_bytes=settings.max_upload_bytes))
@@ -128,11 +136,14 @@ class Application(FastAPI):
             metrics=self.metrics,
             tracing=self.tracing,
         )
+        if self.rates is not None:
+            parts = replace(parts, charge=self.rates.charge)
         self.supervisor = Supervisor(parts, self.live, replica=self.replica)
         names, draining = (settings.host, *settings.allowed_hosts), lambda: self.supervisor.draining
         self.mcp = McpDoor(self.registry, self.database, allowed_hosts=names, draining=draining)
         self._watch()
-        self.add_middleware(access.Access, gate=self.gate, database=self.database)
+        sizes = BodySizes(settings.message_max_chars)
+        self.add_middleware(access.Access, gate=self.gate, database=self.database, rates=self.rates, sizes=sizes)
         # the last one is the first that a request meets
         self.add_middleware(Origins, loopback=is_loopback(settings.host), allowed=names)
         self._route()
@@ -160,7 +171,11 @@ class Application(FastAPI):
         settings, description = self.settings, describe_model(self.settings)
         refusals.install(self)
         chat_config = chat.ChatConfig(
-            self.replica, settings.heartbeat_s, settings.message_max_chars, unconfigured(settings)
+            self.replica,
+            settings.heartbeat_s,
+            settings.message_max_chars,
+            unconfigured(settings),
+            settings.running_turns_limit,
         )
         self.include_router(chat.router(self.supervisor, self.live, self.database, chat_config))
         self.include_router(
@@ -230,6 +245,7 @@ async def _lifespan(app: FastAPI) -> AsyncGenerator[None, None]:
             app.extraction.running(),
             app.vectors.backfill.running() if app.vectors is not None else nullcontext(),
             app.gate.running() if app.gate is not None else nullcontext(),
+            app.rates.running() if app.rates is not None else nullcontext(),
             app.mcp.running(),
             app.live.running(),
             app.supervisor.active(drain_s=app.settings.drain_s),
@@ -285,6 +301,13 @@ def build_gate(settings: Settings, database: Database) -> Gate | None:
     from app.auth.oidc import OidcGate  # noqa: PLC0415 - 0.1 s of cryptography
 
     return OidcGate(database, config)
+
+
+def build_rates(settings: Settings) -> Rates | None:
+    """What each principal may do in a minute; None where nothing is limited."""
+    if not settings.per_minute:
+        return None
+    return Rates(settings.per_minute, settings.redis_url.get_secret_value() if settings.redis_url else None)
 
 
 def turn_parts(
@@ -439,6 +462,9 @@ def describe(settings: Settings, model: str) -> about.Shown:
             message_max_chars=settings.message_max_chars,
             answer_max_chars=settings.answer_max_chars,
             max_upload_bytes=settings.max_upload_bytes,
+            max_running_turns=settings.running_turns_limit,
+            max_requests_per_minute=settings.per_minute.get(Lane.REQUESTS),
+            max_tokens_per_minute=settings.per_minute.get(Lane.TOKENS),
         ),
     )
 

@@ -16,10 +16,16 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from app.auth.addresses import is_loopback, is_trustworthy
 from app.auth.gate import OidcConfig
 from app.auth.principal import Scope
+from app.auth.rates import Lane
 from app.errors import StartError
 from app.turn import prompts
 
 PREFIX = "TURNSTREAM_"
+
+RUNNING_TURNS = 20
+"""A principal's, where who asks is known and nothing else is set."""
+REQUESTS_PER_MINUTE = 600
+"""Likewise: several busy tabs and an upload of many files are far below it."""
 
 
 class SettingsError(StartError):
@@ -37,6 +43,8 @@ class Settings(BaseSettings):
     database_pooler: bool = Field(
         default=False, description="DATABASE_URL leads to a proxy that pools transactions, such as pgbouncer."
     )
+    database_connections: int = Field(10, ge=2, le=1_000, description="Connections to the database at most.")
+    statement_timeout_s: float = Field(30, ge=1, description="How long one statement of the database may take.")
     data_dir: Path = Field(
         default_factory=lambda: platformdirs.user_data_path("turnstream", appauthor=False),
         description="Where the embedded Postgres keeps its data.",
@@ -94,6 +102,15 @@ class Settings(BaseSettings):
     answer_max_chars: int = Field(400_000, ge=1_000, description="The longest answer that is published.")
     message_max_chars: int = Field(32_000, ge=1, description="The longest question that is taken.")
     max_upload_bytes: int = Field(50 * 1024 * 1024, ge=1, description="The largest file that is taken.")
+    max_running_turns: int | None = Field(
+        None, ge=0, description="Turns that one principal may have running; 0: any; unset: 20, with AUTH=none any."
+    )
+    max_requests_per_minute: int | None = Field(
+        None, ge=0, description="Requests that one may make a minute; 0: any; unset: 600, with AUTH=none any."
+    )
+    max_tokens_per_minute: int = Field(
+        0, ge=0, description="The model's tokens that one principal's turns may use a minute; 0: any."
+    )
     save_timeout_s: float = Field(10, gt=0, description="How long storing an answer is tried.")
     drain_s: float = Field(30, ge=0, description="At shutdown, how long running turns may take to finish.")
     traces: Literal["off", "otlp"] = Field(
@@ -176,6 +193,23 @@ class Settings(BaseSettings):
                 "allowed is both or neither"
             )
         return self
+
+    @property
+    def running_turns_limit(self) -> int | None:
+        """Per principal; None for any number."""
+        return self._per_principal(self.max_running_turns, RUNNING_TURNS)
+
+    @property
+    def per_minute(self) -> dict[Lane, int]:
+        """What a principal may do in a minute; without what isn't limited. Tabs may do as much once more."""
+        requests = self._per_principal(self.max_requests_per_minute, REQUESTS_PER_MINUTE)
+        limits = {Lane.REQUESTS: requests, Lane.TABS: requests, Lane.TOKENS: self.max_tokens_per_minute or None}
+        return {lane: limit for lane, limit in limits.items() if limit is not None}
+
+    def _per_principal(self, given: int | None, default: int) -> int | None:
+        # where nobody is asked who they are there is one principal, whose machine it is: nothing is limited unasked
+        unset = None if self.auth == "none" else default
+        return unset if given is None else given or None
 
     @property
     def oidc(self) -> OidcConfig | None:

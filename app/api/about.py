@@ -31,12 +31,15 @@ class AnsweringModel:
 
 @dataclass(frozen=True, slots=True)
 class ShownLimits:
-    """Limits that a person may run into."""
+    """Limits that a person may run into. The last three are of each principal, None where there is no limit."""
 
     max_rounds: int
     message_max_chars: int
     answer_max_chars: int
     max_upload_bytes: int
+    max_running_turns: int | None
+    max_requests_per_minute: int | None
+    max_tokens_per_minute: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +69,17 @@ class ModelInfo(BaseModel):
 
 
 class LimitsInfo(BaseModel):
+    """The last three are of each principal, null where there is no limit."""
+
     model_config = ConfigDict(from_attributes=True)
 
     max_rounds: int
     message_max_chars: int
     answer_max_chars: int
     max_upload_bytes: int
+    max_running_turns: int | None
+    max_requests_per_minute: int | None
+    max_tokens_per_minute: int | None
 
 
 class SearchInfo(BaseModel):

@@ -1,13 +1,15 @@
-"""Who may use which route: one table of them all, and the door that enforces it. Plain ASGI: streams aren't wrapped.
+"""Who may use which route, and how much: one table of them all, and the door that enforces it. Plain ASGI: what is sent
+isn't wrapped.
 
-Before a request's body is read, the door finds out who asks, refuses who may not, and looks up the base that the path
-names. A base that isn't the caller's is 404, as if it weren't there; a scope that is missing where the caller may look
-is 403. What belongs to an owner, conversations and turns, is looked for by its owner in the store. A route that isn't
-in the table can't be served: the application doesn't start. Source: issue 9 item 1, decision 0019.
+Before a request's body is read, the door finds out who asks, counts the request, refuses who may not, and looks up the
+base that the path names; the body is bounded while it is read. A base that isn't the caller's is 404, as if it weren't
+there; a scope that is missing where the caller may look is 403. What belongs to an owner, conversations and turns, is
+looked for by its owner in the store. A route that isn't in the table can't be served: the application doesn't start.
+Source: issue 9 items 1 and 2, decisions 0019 and 0020.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import structlog
 from starlette.datastructures import Headers
@@ -17,9 +19,11 @@ from starlette.routing import BaseRoute, Route, compile_path
 from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as AsgiScope
 
-from app.api import known_base, mcp_http, principal, refusals, request_ids
+from app.api import allowance, known_base, mcp_http, principal, refusals, request_ids
+from app.api.body_size import USUAL, Body, BodySizes, bounded
 from app.auth.gate import Gate, refused
 from app.auth.principal import LOCAL, Principal, Scope
+from app.auth.rates import Lane, Rates
 from app.errors import AppError, RefusalCode
 from app.store import bases
 from app.store.engine import Database
@@ -36,18 +40,24 @@ _READING = frozenset({"GET", "HEAD"})
 class Need:
     """What a route asks of its caller. `scope` None: nothing, anybody may. With `{base}` in the path the scope must
     be allowed in that base; `everywhere` asks for it without a limit to bases.
+
+    `lane` is what it counts as for who asks, None for nothing; `asks` says that it begins a turn, which spends tokens.
     """
 
     scope: Scope | None
     everywhere: bool = False
+    lane: Lane | None = Lane.REQUESTS
+    asks: bool = False
+    body: Body = Body.SMALL
 
 
-OPEN = Need(None)
+OPEN = Need(None, lane=None)
 READ = Need(Scope.READ)
 WRITE = Need(Scope.WRITE)
 ADMIN = Need(Scope.ADMIN)
 SERVER = Need(Scope.ADMIN, everywhere=True)
-COUNTED = Need(Scope.READ, everywhere=True)
+SCRAPED = Need(Scope.READ, everywhere=True, lane=None)
+TAB = Need(Scope.READ, lane=Lane.TABS)
 
 _BASE = "/api/bases/{base}"
 
@@ -62,23 +72,24 @@ TABLE: dict[str, dict[str, Need]] = {
     "/openapi.json": {"GET": OPEN, "HEAD": OPEN},
     "/healthz": {"GET": OPEN},
     "/readyz": {"GET": OPEN},
-    "/metrics": {"GET": COUNTED},  # its labels are the names of all bases
-    "/mcp": {"*": READ},  # the base is in its query, and its refusals are MCP's: app/api/mcp.py
-    "/api/session": {"POST": OPEN, "GET": READ, "DELETE": OPEN},
-    "/api/chat": {"POST": READ},
+    "/metrics": {"GET": SCRAPED},  # its labels are the names of all bases
+    # the base is in its query, and its refusals are MCP's: app/api/mcp.py
+    "/mcp": {"*": replace(READ, body=Body.COUNTED_THERE)},
+    "/api/session": {"POST": OPEN, "GET": TAB, "DELETE": OPEN},
+    "/api/chat": {"POST": replace(READ, asks=True, body=Body.QUESTION)},
     "/api/conversations": {"GET": READ},
-    "/api/conversations/{conversation_id}": {"GET": READ, "PATCH": READ, "DELETE": READ},
-    "/api/conversations/{conversation_id}/live": {"GET": READ},
-    "/api/conversations/{conversation_id}/stop": {"POST": READ},
+    "/api/conversations/{conversation_id}": {"GET": TAB, "PATCH": READ, "DELETE": READ},
+    "/api/conversations/{conversation_id}/live": {"GET": TAB},
+    "/api/conversations/{conversation_id}/stop": {"POST": TAB},
     "/v1/models": {"GET": READ},
     "/v1/models/{model:path}": {"GET": READ},
-    "/v1/chat/completions": {"POST": READ},
+    "/v1/chat/completions": {"POST": replace(READ, asks=True, body=Body.BULK)},
     "/api/settings": {"GET": READ},
     "/api/settings/doctor": {"POST": SERVER},
     "/api/bases": {"GET": READ, "POST": SERVER},
     _BASE: {"GET": READ, "PATCH": ADMIN, "DELETE": ADMIN},
     f"{_BASE}/members": {"GET": ADMIN, "PUT": ADMIN, "DELETE": ADMIN},
-    f"{_BASE}/documents": {"GET": READ, "POST": WRITE},
+    f"{_BASE}/documents": {"GET": READ, "POST": replace(WRITE, body=Body.COUNTED_THERE)},
     f"{_BASE}/documents/{{document_id}}": {"GET": READ, "DELETE": WRITE},
     f"{_BASE}/documents/{{document_id}}/chunks": {"GET": READ},
     f"{_BASE}/chunks/{{chunk_id}}": {"GET": READ},
@@ -86,7 +97,7 @@ TABLE: dict[str, dict[str, Need]] = {
     f"{_BASE}/entities": {"GET": READ},
     f"{_BASE}/entities/{{entity_id}}": {"GET": READ},
     f"{_BASE}/entities/{{entity_id}}/merge": {"POST": WRITE},
-    f"{_BASE}/facts": {"GET": READ, "POST": WRITE},
+    f"{_BASE}/facts": {"GET": READ, "POST": replace(WRITE, body=Body.BULK)},
     f"{_BASE}/facts/{{fact_id}}/correct": {"POST": WRITE},
     f"{_BASE}/facts/{{fact_id}}/reject": {"POST": WRITE},
     f"{_BASE}/proposals": {"GET": READ},
@@ -97,7 +108,7 @@ TABLE: dict[str, dict[str, Need]] = {
     f"{_BASE}/extraction": {"GET": READ, "POST": ADMIN},
     f"{_BASE}/extraction/stop": {"POST": ADMIN},
 }
-"""Every route, by path and method, and what it needs."""
+"""Every route, by path and method, what it needs and what it counts as."""
 
 _PATTERNS = [(compile_path(path)[0], path, needs) for path, needs in TABLE.items()]
 
@@ -147,12 +158,24 @@ def check(routes: Sequence[BaseRoute]) -> None:
 
 
 class Access:
-    """The door. Without a `gate` nobody is asked who they are, and everybody is LOCAL (AUTH=none)."""
+    """The door. Without a `gate` nobody is asked who they are, and everybody is LOCAL (AUTH=none). Without `rates`
+    nobody is counted.
+    """
 
-    def __init__(self, app: ASGIApp, *, gate: Gate | None, database: Database) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        gate: Gate | None,
+        database: Database,
+        rates: Rates | None = None,
+        sizes: BodySizes = USUAL,
+    ) -> None:
         self._app = app
         self._gate = gate
         self._database = database
+        self._rates = rates
+        self._sizes = sizes
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and (found := find(scope["method"], scope["path"])) is not None:
@@ -160,10 +183,15 @@ class Access:
             try:
                 if found.need.scope is not None:
                     scope[principal.KEY] = who = await self._principal(scope)
+                    if self._rates is not None:
+                        need = found.need
+                        await allowance.count(self._rates, scope, who.owner, need.lane, asks=need.asks)
                     await self._allow(scope, who, found.need, found.base)
+                most = self._sizes.of(found.need.body)
+                receive = receive if most is None else bounded(scope, receive, most)
             except AppError as refusal:
                 _log.info("refused_at_the_door", route=found.route, code=refusal.code)
-                await _response(scope["path"], refusal)(scope, receive, send)
+                await _response(scope, refusal)(scope, receive, send)
                 return
         await self._app(scope, receive, send)
 
@@ -214,9 +242,9 @@ def needs_page_header(headers: Headers) -> None:
         raise AppError(RefusalCode.FORBIDDEN, f"With the page's cookie the header `{PAGE_HEADER}: page` is needed.")
 
 
-def _response(path: str, refusal: AppError) -> JSONResponse:
+def _response(scope: AsgiScope, refusal: AppError) -> JSONResponse:
     """The refusal in the shape that callers of this path read."""
     headers = refusals.headers_of(refusal)
-    if path == "/mcp":
+    if scope["path"] == "/mcp":
         return mcp_http.refusal(refusal.status, refusal.message, headers)
-    return refusals.told(path, refusal, headers)
+    return refusals.told(scope, refusal, headers)

@@ -32,12 +32,13 @@ TITLE_CHARS = 80
 
 @dataclass(frozen=True, slots=True)
 class ChatConfig:
-    """`unconfigured` says why no model can answer, None when one can."""
+    """`unconfigured` says why no model can answer, None when one can; `most_running` is per principal, None for any."""
 
     replica: str
     heartbeat_s: float
     message_max_chars: int
     unconfigured: str | None
+    most_running: int | None = None
 
 
 class ChatRequest(BaseModel):
@@ -124,6 +125,7 @@ def new_turn(body: ChatRequest, who: Principal, config: ChatConfig) -> NewTurn:
         request_id=str(body.request_id) if body.request_id else None,
         readable=who.reach(Scope.READ),
         writable=who.reach(Scope.WRITE),
+        most_running=config.most_running,
     )
 
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Header
+from fastapi import APIRouter, Depends, Header, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict
 
-from app.api import chat, completions_request, openai_errors, openapi_document, principal
+from app.api import allowance, chat, completions_request, openai_errors, openapi_document, principal
 from app.api.chat import ChatConfig
 from app.api.completions_frames import Chunks, Names, Whole
 from app.api.completions_request import Asked, CompletionRequest
@@ -118,7 +118,9 @@ class Door:
 
 def router(door: Door) -> APIRouter:
     """The routes."""
-    routes = APIRouter(prefix=openai_errors.PREFIX, tags=["openai"], responses=RESPONSES)
+    routes = APIRouter(
+        prefix=openai_errors.PREFIX, tags=["openai"], responses=RESPONSES, dependencies=[Depends(allowance.tell)]
+    )
 
     @routes.get("/models")
     async def models(who: Who) -> ModelList:
@@ -141,6 +143,7 @@ def router(door: Door) -> APIRouter:
     )
     async def complete(
         body: CompletionRequest,
+        request: Request,
         who: Who,
         x_conversation_id: Annotated[str | None, Header(max_length=100)] = None,
         idempotency_key: Annotated[str | None, Header(max_length=200)] = None,
@@ -153,7 +156,11 @@ def router(door: Door) -> APIRouter:
         started = await door.ask(asked, who)
         names = Names(started.turn_id, started.conversation_id, started.question_id, body.model, asked.ignored)
         reader = await door.reader(started, who)
-        headers = {"X-Conversation-Id": started.conversation_id, "X-Turn-Id": started.turn_id}
+        headers = {
+            "X-Conversation-Id": started.conversation_id,
+            "X-Turn-Id": started.turn_id,
+            **allowance.headers(request.scope),
+        }
         if not body.stream:
             return await _whole(names, reader, headers, door.config.heartbeat_s)
         options = body.stream_options

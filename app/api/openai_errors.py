@@ -10,7 +10,7 @@ from typing import Annotated
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
-from app.errors import AppError, RefusalCode, TurnErrorCode
+from app.errors import AppError, ErrorCode, RefusalCode, TurnErrorCode
 
 PREFIX = "/v1"
 
@@ -33,6 +33,11 @@ ENDED_STATUS: dict[TurnErrorCode, int] = {
     TurnErrorCode.INTERNAL: 500,
 }
 """The status of a completion whose turn ended without an answer, where nothing of it was sent yet."""
+
+KNOWN_AS: dict[ErrorCode, str] = dict.fromkeys(
+    (RefusalCode.TOO_MANY_REQUESTS, RefusalCode.TOO_MANY_TOKENS, RefusalCode.TOO_MANY_TURNS), "rate_limit_exceeded"
+)
+"""OpenAI's own codes, where its clients look for one."""
 
 _KIND = {401: "authentication_error", 402: "insufficient_quota", 403: "permission_error", 429: "rate_limit_error"}
 

@@ -35,7 +35,7 @@ class Origins:
         if scope["type"] == "http" and (reason := self._reason(scope)) is not None:
             _log.warning("stranger_refused", reason=reason)
             refusal = AppError(RefusalCode.FORBIDDEN, reason)
-            await told(scope["path"], refusal, headers_of(refusal))(scope, receive, send)
+            await told(scope, refusal, headers_of(refusal))(scope, receive, send)
             return
         await self._app(scope, receive, send)
 

@@ -12,8 +12,9 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
+from starlette.types import Scope
 
-from app.api import openai_errors
+from app.api import allowance, openai_errors
 from app.api.request_ids import ROUTE
 from app.errors import AppError, ErrorCode, RefusalCode, TurnErrorCode
 
@@ -32,7 +33,7 @@ class Refusal(BaseModel):
 
 
 RESPONSES: dict[int | str, dict[str, object]] = {
-    status: {"model": Refusal} for status in (400, 401, 403, 404, 405, 409, 413, 422, 500, 503)
+    status: {"model": Refusal} for status in (400, 401, 403, 404, 405, 409, 413, 422, 429, 500, 503)
 }
 """What every route may answer besides success, for the OpenAPI document."""
 
@@ -53,7 +54,7 @@ async def _refuse(request: Request, error: Exception) -> JSONResponse:
     refusal = cast("AppError", error)
     if refusal.status >= 500:
         _log.error("refused", code=refusal.code, route=request.scope.get(ROUTE), exc_info=refusal)
-    return told(request.url.path, refusal, headers_of(refusal))
+    return told(request.scope, refusal, headers_of(refusal))
 
 
 def headers_of(refusal: AppError) -> dict[str, str]:
@@ -64,20 +65,21 @@ def headers_of(refusal: AppError) -> dict[str, str]:
     return headers
 
 
-def told(path: str, refusal: AppError, headers: dict[str, str]) -> JSONResponse:
-    """The refusal in the shape that callers of this path read."""
+def told(scope: Scope, refusal: AppError, headers: dict[str, str]) -> JSONResponse:
+    """The refusal in the shape that callers of its path read."""
     if isinstance(refusal, openai_errors.Unfit):
-        return openai_errors.response(refusal.known_as, refusal.message, refusal.status, headers, param=refusal.param)
-    return _shaped(path, refusal.code, refusal.message, refusal.status, headers)
+        param, known_as = refusal.param, refusal.known_as
+        return _shaped(scope, refusal.code, refusal.message, refusal.status, headers, param=param, known_as=known_as)
+    return _shaped(scope, refusal.code, refusal.message, refusal.status, headers)
 
 
 async def _refuse_invalid(request: Request, error: Exception) -> JSONResponse:
     faults = cast("RequestValidationError", error).errors()
     if any(fault["type"] == "json_invalid" for fault in faults):
-        return _shaped(request.url.path, RefusalCode.BAD_REQUEST, "The body is not valid JSON.", 400)
+        return _shaped(request.scope, RefusalCode.BAD_REQUEST, "The body is not valid JSON.", 400)
     parts = [f"{'.'.join(str(p) for p in f['loc'][1:]) or 'body'}: {f['msg']}" for f in faults[:5]]
     param = openai_errors.place(faults[0]["loc"][1:]) or None
-    return _shaped(request.url.path, RefusalCode.INVALID, "; ".join(parts), 422, param=param)
+    return _shaped(request.scope, RefusalCode.INVALID, "; ".join(parts), 422, param=param)
 
 
 async def _refuse_http(request: Request, error: Exception) -> JSONResponse:
@@ -85,25 +87,26 @@ async def _refuse_http(request: Request, error: Exception) -> JSONResponse:
     codes = {404: RefusalCode.NOT_FOUND, 405: RefusalCode.METHOD_NOT_ALLOWED, 413: RefusalCode.TOO_LARGE}
     code = codes.get(known.status_code, RefusalCode.BAD_REQUEST)
     message = f"There is no {request.url.path}." if known.status_code == 404 else str(known.detail)
-    return _shaped(request.url.path, code, message, known.status_code, dict(known.headers) if known.headers else None)
+    return _shaped(request.scope, code, message, known.status_code, dict(known.headers) if known.headers else None)
 
 
 async def _refuse_internal(request: Request, error: Exception) -> JSONResponse:
     _log.error("request_failed", route=request.scope.get(ROUTE), exc_info=error)
-    return _shaped(
-        request.url.path, TurnErrorCode.INTERNAL, "Something went wrong on our side; the log says what.", 500
-    )
+    return _shaped(request.scope, TurnErrorCode.INTERNAL, "Something went wrong on our side; the log says what.", 500)
 
 
 def _shaped(
-    path: str,
+    scope: Scope,
     code: ErrorCode,
     message: str,
     status: int,
     headers: dict[str, str] | None = None,
     *,
     param: str | None = None,
+    known_as: str | None = None,
 ) -> JSONResponse:
-    if openai_errors.speaks(path):
-        return openai_errors.response(code, message, status, headers, param=param)
+    if openai_errors.speaks(scope["path"]):
+        known = known_as or openai_errors.KNOWN_AS.get(code, code)
+        headers = {**allowance.headers(scope), **(headers or {})}
+        return openai_errors.response(known, message, status, headers, param=param)
     return response(code, message, status, headers)

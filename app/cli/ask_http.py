@@ -102,7 +102,8 @@ class Remote:
         if response.status_code == 200:
             return
         await response.aread()
-        if response.status_code in (502, 503, 504):
+        limited = response.status_code == 429 and self._turn is not None  # the turn runs: it is worth coming back for
+        if limited or response.status_code in (502, 503, 504):
             raise _Away(f"the server answered {response.status_code}")
         _, message = _refusal(response)
         raise StartError(message) if self._turn is None else Lost(message)

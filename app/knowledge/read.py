@@ -11,6 +11,10 @@ from app.knowledge.chunking import chunk
 from app.knowledge.parse import parse
 from app.knowledge.segment import SEGMENTER_VERSION, to_tsvector_literal
 
+MAX_CHUNKS = 100_000
+"""What a document may be cut into: 90 million characters of running text. What was packed small, or is all headings,
+ends here, in the child, before its server has it in memory and its base in tables."""
+
 
 class ReadChunk(msgspec.Struct, frozen=True):
     """A chunk ready to be stored; `tsv` is a tsvector literal."""
@@ -42,6 +46,12 @@ def read(data: bytes, *, name: str, media_type: str = "") -> ReadDocument | Read
     """The document, or why there is none. Never raises for what is in the file."""
     try:
         parsed = parse(data, name=name, media_type=media_type)
+        passages = chunk(parsed.blocks)
+        if len(passages) > MAX_CHUNKS:
+            return ReadFailure(
+                FailureReason.TOO_LARGE,
+                f"The document has {len(passages)} passages; {MAX_CHUNKS} are allowed. Divide it and upload the parts.",
+            )
         chunks = [
             ReadChunk(
                 piece.heading,
@@ -49,7 +59,7 @@ def read(data: bytes, *, name: str, media_type: str = "") -> ReadDocument | Read
                 piece.text,
                 vector(name=name, title=parsed.title, heading=piece.heading, text=piece.text),
             )
-            for piece in chunk(parsed.blocks)
+            for piece in passages
         ]
     except ParseFailure as failure:
         return ReadFailure(failure.reason, failure.message)

@@ -52,7 +52,9 @@ class Connections:
             await client.aclose()
 
     def _client(self) -> httpx.AsyncClient:
-        """A client that honours the environment's proxies and measures silence, never the whole."""
+        """A client that honours the environment's proxies and measures silence, never the whole. As httpx's do, it
+        follows no redirect: the prompts and the key go where the operator said.
+        """
         config = self._config
         timeout = httpx.Timeout(config.read_timeout_s, connect=config.connect_timeout_s)
         if not self._proxied:

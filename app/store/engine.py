@@ -17,6 +17,7 @@ from typing import Any
 import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 from sqlalchemy import URL, event, make_url
 from sqlalchemy.exc import DisconnectionError, IntegrityError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry, NullPool, QueuePool
 
@@ -39,6 +40,12 @@ TROUBLE = (
 )
 """What is raised for a database that is gone or in trouble."""
 
+ENDED_BY_THE_SERVER = ("statement_timeout", "idle_in_transaction_session_timeout")
+"""What Postgres bounds for each connection of the pool. Migrations and extraction's jobs have connections of their own,
+without these."""
+WORD_S = 5.0
+"""How much longer the driver waits for the server's word that it has ended a statement."""
+
 PING_AFTER_S = 10.0
 """After so long without use a connection is tried before it is handed out. One that the server closed is known as such
 at once; a ping each time would cost three round trips beside the one that is wanted.
@@ -48,16 +55,29 @@ at once; a ping each time would cost three round trips beside the one that is wa
 class StoreUnavailable(AppError):
     """The database did not do what it was asked: gone, out of connections, or in trouble. Details are in the log."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        code: RefusalCode = RefusalCode.DATABASE_UNAVAILABLE,
+        message: str = "The database is not available right now; try again.",
+    ) -> None:
+        super().__init__(code, message, retry_after_s=2)
+
+
+class StoreBusy(StoreUnavailable):
+    """Every connection of the pool was in use for as long as one is waited for."""
+
+    def __init__(self, size: int) -> None:
         super().__init__(
-            RefusalCode.DATABASE_UNAVAILABLE, "The database is not available right now; try again.", retry_after_s=2
+            RefusalCode.DATABASE_BUSY, f"All {size} connections to the database are in use; try again in a moment."
         )
 
 
 class Database:
     """A pool of connections to one Postgres. Made by main.py, closed by it.
 
-    `pooler` says that the URL leads to a proxy that pools transactions.
+    `pooler` says that the URL leads to a proxy that pools transactions. A statement may take `statement_timeout_s`, and
+    a transaction may wait as long for its next one; Postgres ends it then, so that it also does where this process or
+    the way to it is gone. A proxy takes no such settings: there the driver's clock alone holds, a little later.
     """
 
     def __init__(
@@ -72,6 +92,8 @@ class Database:
         self.pooler = pooler
         self.size = pool_size
         self._prepared = NOTHING_PREPARED if pooler else {}
+        milliseconds = str(round(statement_timeout_s * 1000))
+        ended = {} if pooler else dict.fromkeys(ENDED_BY_THE_SERVER, milliseconds)
         self.engine: AsyncEngine = create_async_engine(
             async_url(url),
             pool_size=pool_size,
@@ -80,8 +102,8 @@ class Database:
             pool_timeout=pool_timeout_s,
             connect_args={
                 "timeout": pool_timeout_s,
-                "command_timeout": statement_timeout_s,
-                "server_settings": {"application_name": "turnstream"},
+                "command_timeout": statement_timeout_s + WORD_S,
+                "server_settings": {"application_name": "turnstream", **ended},
                 **self._prepared,
             },
         )
@@ -97,7 +119,7 @@ class Database:
             StoreUnavailable: for whatever the database or the way to it does wrong, the cause chained.
             IntegrityError: a constraint said no; the caller knows what that means.
         """
-        with _as_unavailable():
+        with self._as_unavailable():
             async with self.engine.begin() as connection:
                 yield connection
 
@@ -106,14 +128,14 @@ class Database:
         """A connection for one statement, reading or writing, which is a transaction by itself: one round trip, not
         three. An error leaves nothing of it. Raises as `begin`.
         """
-        with _as_unavailable():
+        with self._as_unavailable():
             async with self._each_alone.connect() as connection:
                 yield connection
 
     @asynccontextmanager
     async def read(self) -> AsyncGenerator[AsyncConnection, None]:
         """A connection for one read; nothing it does is committed. Raises as `begin`."""
-        with _as_unavailable():
+        with self._as_unavailable():
             async with self.engine.connect() as connection:
                 yield connection
 
@@ -127,7 +149,7 @@ class Database:
             self.engine.url, poolclass=NullPool, isolation_level="AUTOCOMMIT", connect_args=self._prepared
         )
         try:
-            with _as_unavailable():
+            with self._as_unavailable():
                 async with engine.connect() as connection:
                     yield connection
         finally:
@@ -141,6 +163,17 @@ class Database:
 
     async def aclose(self) -> None:
         await self.engine.dispose()
+
+    @contextmanager
+    def _as_unavailable(self) -> Generator[None, None, None]:
+        try:
+            yield
+        except IntegrityError:
+            raise
+        except PoolTimeout as error:
+            raise StoreBusy(self.size) from error
+        except TROUBLE as error:
+            raise StoreUnavailable from error
 
 
 def _note_idle(_: object, record: ConnectionPoolEntry) -> None:
@@ -161,16 +194,6 @@ def _alive(connection: Any, record: ConnectionPoolEntry, _: object) -> None:
             connection.ping()
         except Exception as error:
             raise DisconnectionError("no answer to a ping") from error
-
-
-@contextmanager
-def _as_unavailable() -> Generator[None, None, None]:
-    try:
-        yield
-    except IntegrityError:
-        raise
-    except TROUBLE as error:
-        raise StoreUnavailable from error
 
 
 def async_url(url: str | URL) -> URL:

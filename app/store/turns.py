@@ -1,13 +1,13 @@
-"""Turns and the messages they leave: admission and the save, one statement each.
+"""The beginning of a turn: its admission, with the question, in one statement.
 
-Decides exclusion (the partial unique index) and that question, turn and answer are written together. While a turn
-runs, its row is app/store/leases.py's. JSON columns take encoded JSON text. Source: DESIGN sections 5 and 8, cases
-D06 and S09.
+Decides exclusion (the partial unique index), how many turns of an owner run at once, and that question and turn are
+written together. While a turn runs, its row is app/store/leases.py's; its end is app/store/answers.py's. Source: DESIGN
+sections 5 and 8, cases D06 and S09, decision 0020.
 """
 
 import json
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from sqlalchemy import Row, text
 from sqlalchemy.exc import IntegrityError
@@ -19,6 +19,8 @@ from app.store.threads import EarlierMessage
 
 LEASE_S = 15
 """How long a running turn stays its process's own without a renewal."""
+TURN_RETRY_S = 5
+"""When to ask again while as many turns run as may: nobody knows when one ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,8 @@ class NewTurn:
     """The ids of the bases that the asker may see; None for every base."""
     writable: tuple[str, ...] | None = None
     """The ids of those in which the turn's tools may write; None for every base."""
+    most_running: int | None = None
+    """How many turns of the owner may run at once, this one among them; None for any number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,30 +82,6 @@ class KnownRequest:
     title: str
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What is saved when a turn ends, by the owner it names. The JSON fields are encoded JSON."""
-
-    turn_id: str
-    replica: str
-    attempt: int
-    answer_id: str
-    status: str
-    content: str
-    steps: bytes
-    sources: bytes
-    resolved: bytes
-    tool_exchange: bytes
-    evidence: str | None
-    cited: bytes
-    stopped: bool
-    error_code: str | None
-    error_message: str | None
-    model: str
-    usage: bytes
-    last_seq: int
-
-
 _SEEN = "(CAST(:readable AS uuid[]) IS NULL OR {base} = ANY(CAST(:readable AS uuid[])))"
 _WRITES = "(CAST(:writable AS uuid[]) IS NULL OR c.base_id = ANY(CAST(:writable AS uuid[])))"
 
@@ -111,11 +91,18 @@ _TURN = f"""
            :replica, now() + make_interval(secs => :lease_s), {_WRITES}
 """
 
+# read before any row is locked: who waits for an owner's count holds nothing that another admission waits for
+_ROOM = """
+room AS MATERIALIZED (
+    SELECT CAST(:most_running AS bigint) IS NULL OR count_running_turns(:owner) < CAST(:most_running AS bigint) AS left
+)
+"""
+
 _FIRST = text(f"""
-WITH c AS (
+WITH {_ROOM}, c AS (
     INSERT INTO conversations (id, owner, base_id, title)
-    SELECT CAST(:new_conversation_id AS uuid), :owner, b.id, :title FROM bases b
-    WHERE b.name = :base AND {_SEEN.format(base="b.id")}
+    SELECT CAST(:new_conversation_id AS uuid), :owner, b.id, :title FROM bases b, room
+    WHERE room.left AND b.name = :base AND {_SEEN.format(base="b.id")}
     RETURNING id, base_id, title
 ), m AS (
     INSERT INTO messages (id, conversation_id, position, role, content, turn_id)
@@ -124,7 +111,8 @@ WITH c AS (
 ), t AS (
     {_TURN} FROM c, m RETURNING id, may_write
 )
-SELECT c.id, c.base_id, c.title, CAST(NULL AS text) AS base_name, t.may_write FROM c, t
+SELECT room.left, c.id, c.base_id, c.title, CAST(NULL AS text) AS base_name, t.may_write
+FROM room LEFT JOIN (c CROSS JOIN t) ON true
 """)  # noqa: S608 - only constants of this module are put together
 
 _BEGIN_WITH = text(f"""
@@ -141,9 +129,9 @@ RETURNING conversation_id
 """)  # noqa: S608
 
 _NEXT = text(f"""
-WITH c AS (
-    UPDATE conversations SET updated_at = now()
-    WHERE id = CAST(:conversation_id AS uuid) AND owner = :owner AND {_SEEN.format(base="base_id")}
+WITH {_ROOM}, c AS (
+    UPDATE conversations SET updated_at = now() FROM room
+    WHERE room.left AND id = CAST(:conversation_id AS uuid) AND owner = :owner AND {_SEEN.format(base="base_id")}
       AND (CAST(:base AS text) IS NULL OR base_id = (SELECT id FROM bases WHERE name = CAST(:base AS text)))
     RETURNING id, base_id, title
 ), m AS (
@@ -156,7 +144,8 @@ WITH c AS (
 ), t AS (
     {_TURN} FROM c, m RETURNING id, may_write
 )
-SELECT c.id, c.base_id, c.title, b.name AS base_name, t.may_write FROM c JOIN bases b ON b.id = c.base_id, t
+SELECT room.left, c.id, c.base_id, c.title, b.name AS base_name, t.may_write
+FROM room LEFT JOIN (c JOIN bases b ON b.id = c.base_id CROSS JOIN t) ON true
 """)  # noqa: S608
 
 _BASE_OF = text(f"""
@@ -176,45 +165,16 @@ WHERE m.id = CAST(:question_id AS uuid) AND c.id = CAST(:conversation_id AS uuid
 """)  # noqa: S608
 
 _RETRY = text(f"""
-WITH c AS (
-    UPDATE conversations SET updated_at = now()
-    WHERE id = CAST(:conversation_id AS uuid) AND owner = :owner
+WITH {_ROOM}, c AS (
+    UPDATE conversations SET updated_at = now() FROM room
+    WHERE room.left AND id = CAST(:conversation_id AS uuid) AND owner = :owner
     RETURNING id, base_id, title
 ), t AS (
     {_TURN} FROM c RETURNING id, may_write
 )
-SELECT c.id, c.base_id, c.title, b.name AS base_name, t.may_write FROM c JOIN bases b ON b.id = c.base_id, t
+SELECT room.left, c.id, c.base_id, c.title, b.name AS base_name, t.may_write
+FROM room LEFT JOIN (c JOIN bases b ON b.id = c.base_id CROSS JOIN t) ON true
 """)  # noqa: S608
-
-_SAVE = text("""
-WITH t AS (
-    UPDATE turns SET status = :status, finished_at = now(), checkpoint = NULL, draft = NULL,
-                     error_code = :error_code, answer_id = CAST(:answer_id AS uuid), last_seq = :last_seq
-    WHERE id = CAST(:turn_id AS uuid) AND status = 'running' AND replica = :replica AND attempt = :attempt
-    RETURNING conversation_id, question_id
-), replaced AS (
-    DELETE FROM messages a USING t, messages q
-    WHERE q.id = t.question_id AND a.conversation_id = t.conversation_id AND a.position > q.position
-      AND a.role = 'assistant' AND a.error_code IS NOT NULL
-    RETURNING a.id
-), m AS (
-    INSERT INTO messages (id, conversation_id, position, role, content, steps, sources, resolved, tool_exchange,
-                          evidence, cited, stopped, error_code, error_message, model, usage, turn_id)
-    SELECT CAST(:answer_id AS uuid), t.conversation_id,
-           coalesce((SELECT max(position) FROM messages WHERE conversation_id = t.conversation_id), 0) + 1,
-           'assistant', :content, CAST(:steps AS jsonb), CAST(:sources AS jsonb), CAST(:resolved AS jsonb),
-           CAST(:tool_exchange AS jsonb), :evidence, CAST(:cited AS jsonb), :stopped, :error_code, :error_message,
-           :model, CAST(:usage AS jsonb), CAST(:turn_id AS uuid)
-    FROM t
-    RETURNING id
-), c AS (
-    UPDATE conversations SET updated_at = now() FROM t WHERE conversations.id = t.conversation_id RETURNING 1
-)
-SELECT (SELECT count(*) FROM t) AS saved, (SELECT count(*) FROM replaced) AS replaced,
-       (SELECT count(*) FROM m) AS written, (SELECT count(*) FROM c) AS touched,
-       EXISTS (SELECT FROM turns WHERE id = CAST(:turn_id AS uuid)) AS there,
-       EXISTS (SELECT FROM turns WHERE id = CAST(:turn_id AS uuid) AND answer_id = CAST(:answer_id AS uuid)) AS already
-""")
 
 _KNOWN_REQUEST = text(f"""
 SELECT t.id, t.conversation_id, t.question_id, c.title FROM turns t JOIN conversations c ON c.id = t.conversation_id
@@ -233,18 +193,22 @@ async def admit(database: Database, new: NewTurn) -> AdmittedTurn | KnownRequest
     """Store the question and start its turn, or give the turn that this request id has already started.
 
     Raises:
-        AppError: answer_running while another turn of the conversation runs; not_found for an unknown base or
-            somebody else's conversation; invalid where the conversation belongs to another base.
+        AppError: answer_running while another turn of the conversation runs; too_many_turns while as many of the
+            owner's run as may; not_found for an unknown base or somebody else's conversation; invalid where the
+            conversation belongs to another base.
     """
     parameters = _parameters(new)
     try:
         if new.earlier and new.conversation_id is None:
             return await _admit_after(database, new, parameters)
         async with database.single() as connection:
-            row = (await connection.execute(_NEXT if new.conversation_id else _FIRST, parameters)).one_or_none()
+            row = (await connection.execute(_NEXT if new.conversation_id else _FIRST, parameters)).one()
+        _check_room(row)
+    except _NoRoom:
+        return await _known_or_too_many(database, new)
     except IntegrityError as error:
         return await _refused_or_known(database, new, error)
-    if row is None:
+    if row.id is None:
         raise await _not_there(database, new)
     return _admitted(new, row, new.question)
 
@@ -261,6 +225,7 @@ async def _admit_after(database: Database, new: NewTurn, parameters: dict[str, A
             raise await _not_there(database, new)
         continued = parameters | {"conversation_id": new.new_conversation_id}
         row = (await connection.execute(_NEXT, continued)).one()
+        _check_room(row)
     return _admitted(new, row, new.question)
 
 
@@ -285,27 +250,13 @@ async def admit_retry(database: Database, new: NewTurn) -> AdmittedTurn | KnownR
                     RefusalCode.RETRY_ANSWERED, "Only the last question, while it has no answer, can be asked again."
                 )
             row = (await connection.execute(_RETRY, parameters)).one()
+            _check_room(row)
             _check_base(new, row.base_name)
+    except _NoRoom:
+        return await _known_or_too_many(database, new)
     except IntegrityError as error:
         return await _refused_or_known(database, new, error)
     return _admitted(new, row, asked.content)
-
-
-Saved = Literal["saved", "not_ours", "gone"]
-"""What came of a save: not_ours, since another process has the turn or it is over; gone with its conversation."""
-
-
-async def save(database: Database, answer: Answer) -> Saved:
-    """Store the answer and end the turn, together, if its owner still has it."""
-    parameters: dict[str, object] = {}
-    for field in Answer.__dataclass_fields__:
-        value = getattr(answer, field)
-        parameters[field] = value.decode() if isinstance(value, bytes) else value
-    async with database.single() as connection:
-        row = (await connection.execute(_SAVE, parameters)).one()
-    if row.saved or row.already:  # the second: an earlier try was stored, and the word of it was lost
-        return "saved"
-    return "not_ours" if row.there else "gone"
 
 
 def _parameters(new: NewTurn) -> dict[str, Any]:
@@ -350,6 +301,24 @@ def _check_base(new: NewTurn, actual: str | None) -> None:
 def _other_base(actual: str) -> AppError:
     message = f"This conversation belongs to the base {actual!r}; leave `base` out or name that one."
     return AppError(RefusalCode.INVALID, message)
+
+
+class _NoRoom(Exception):
+    """As many of the owner's turns run as may; whatever else the transaction did is taken back."""
+
+
+def _check_room(row: Row[Any]) -> None:
+    if not row.left:
+        raise _NoRoom
+
+
+async def _known_or_too_many(database: Database, new: NewTurn) -> KnownRequest:
+    """What is told where there is no room: a request that comes again gets its turn, which may be one of those."""
+    if new.request_id is not None and (known := await known_request(database, new)) is not None:
+        return known
+    most = new.most_running
+    message = f"{most} of your questions are being answered, and no more than {most} may be at once; wait, or stop one."
+    raise AppError(RefusalCode.TOO_MANY_TURNS, message, retry_after_s=TURN_RETRY_S)
 
 
 async def _refused_or_known(database: Database, new: NewTurn, error: IntegrityError) -> KnownRequest:

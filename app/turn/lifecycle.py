@@ -23,11 +23,12 @@ from app.live.log import Writer
 from app.llm.model import Model
 from app.llm.shape import to_stored
 from app.metrics import Metrics, TurnEnd
-from app.store import conversations, turns
+from app.store import answers, conversations
+from app.store.answers import Answer, Saved
 from app.store.conversations import PastMessage
 from app.store.engine import Database, StoreUnavailable
 from app.store.ids import new_id
-from app.store.turns import AdmittedTurn, Answer, Saved
+from app.store.turns import AdmittedTurn
 from app.tools.registry import Registry
 from app.tools.tool import Citations, NumberedSource, ToolContext
 from app.turn import runner
@@ -66,6 +67,8 @@ class TurnParts:
     save_timeout_s: float = 10.0
     metrics: Metrics = field(default_factory=Metrics)
     tracing: Tracing | None = None
+    charge: Callable[[str, int], Awaitable[None]] | None = None
+    """Told the owner and the tokens of each turn that ends here; None where nobody counts them."""
 
 
 class GivenUp(Exception):
@@ -287,10 +290,17 @@ def summary(parts: TurnParts, running: Running, answer: Answer) -> TurnEnd:
     )
 
 
+async def charge(parts: TurnParts, running: Running) -> None:
+    """Have the turn's owner charged with what the provider counted; what it didn't count costs nothing."""
+    if parts.charge is not None:
+        usage = running.publisher.usage(truncated=False)
+        await parts.charge(running.turn.owner, (usage.prompt_tokens or 0) + (usage.completion_tokens or 0))
+
+
 async def save(parts: TurnParts, answer: Answer) -> Saved | None:
     """Store the answer; None when it could not be done within the time for it."""
     try:
-        return await _patiently(parts, lambda: turns.save(parts.database, answer))
+        return await _patiently(parts, lambda: answers.save(parts.database, answer))
     except StoreUnavailable as error:
         _log.error("answer_not_saved", turn_id=answer.turn_id, exc_info=error)
         return None

@@ -15,10 +15,11 @@ import structlog
 from app.errors import AppError, RefusalCode, TurnErrorCode
 from app.live.frames import Done, Failed
 from app.live.log import LiveLog, Signal, StopAsked, TurnLost, TurnsReleased
-from app.store import leases, turns
+from app.store import answers, leases, turns
+from app.store.answers import Answer
 from app.store.engine import StoreUnavailable
 from app.store.leases import LostTurn
-from app.store.turns import AdmittedTurn, Answer, KnownRequest, NewTurn
+from app.store.turns import AdmittedTurn, KnownRequest, NewTurn
 from app.turn import replay, takeover
 from app.turn.books import Books
 from app.turn.checkpoint import Kept
@@ -28,6 +29,7 @@ from app.turn.lifecycle import (
     Reason,
     Running,
     TurnParts,
+    charge,
     conclude,
     prepare,
     run_turn,
@@ -151,7 +153,10 @@ class Supervisor:
             conclusion = await self._conclusion(running)
         except GivenUp:
             return None
-        match await save(self._parts, conclusion.answer):
+        stored = await save(self._parts, conclusion.answer)
+        if stored != "not_ours":  # else its next owner's turn has all of it
+            await charge(self._parts, running)
+        match stored:
             case "saved":
                 self._parts.metrics.turn_ended(summary(self._parts, running, conclusion.answer))
                 return conclusion.frame
@@ -291,7 +296,7 @@ class Supervisor:
             StoreUnavailable: the rest is for the next pass.
         """
         for turn_id, answer in tuple(self._unsaved.items()):
-            await turns.save(self._parts.database, answer)
+            await answers.save(self._parts.database, answer)
             self._unsaved.pop(turn_id, None)
         await self._renew()
         await self._end_silence()

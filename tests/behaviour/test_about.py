@@ -58,6 +58,9 @@ async def test_the_settings_say_what_is_configured_and_no_secret(database_url: U
             "message_max_chars": 32_000,
             "answer_max_chars": 400_000,
             "max_upload_bytes": 50 * 1024 * 1024,
+            "max_running_turns": None,
+            "max_requests_per_minute": None,
+            "max_tokens_per_minute": None,
         },
     }
     assert version

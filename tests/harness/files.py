@@ -2,6 +2,7 @@
 
 import io
 import zipfile
+import zlib
 from collections.abc import Sequence
 from xml.sax.saxutils import escape
 
@@ -85,6 +86,19 @@ def zip_bomb(unpacked_bytes: int) -> bytes:
         for _ in range(unpacked_bytes // len(block)):
             part.write(block)
     return out.getvalue()
+
+
+def pdf_bomb(unpacked_bytes: int) -> bytes:
+    """A PDF of some kilobytes whose one page unpacks to this size."""
+    stream = zlib.compress(b"BT (x) Tj ET\n" + b" " * unpacked_bytes)
+    objects = [
+        b"<</Type/Catalog/Pages 2 0 R>>",
+        b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
+        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]/Contents 4 0 R>>",
+        b"<</Length %d/Filter/FlateDecode>>stream\n%b\nendstream" % (len(stream), stream),
+    ]
+    body = b"%PDF-1.7\n" + b"".join(b"%d 0 obj%b endobj\n" % (n, each) for n, each in enumerate(objects, 1))
+    return body + b"trailer<</Root 1 0 R/Size 5>>\nstartxref\n0\n%%EOF"
 
 
 def _paragraph(style: str, text: str) -> str:

@@ -17,9 +17,10 @@ from app.live.frames import Frame, Sources
 from app.live.log import LiveLog, Signal, StopAsked, TurnLost, TurnsReleased, Writer
 from app.live.redis_streams import RedisLog
 from app.llm.model import AssistantMessage, ToolCall, ToolMessage
-from app.store import leases, turns
+from app.store import answers, leases, turns
+from app.store.answers import Answer
 from app.store.engine import Database
-from app.store.turns import AdmittedTurn, Answer
+from app.store.turns import AdmittedTurn
 from app.turn import lifecycle, replay, takeover
 from app.turn.books import Books
 from app.turn.checkpoint import Kept
@@ -329,7 +330,7 @@ async def save(owner: Owner) -> None:
     assert owner.conclusion is not None
     turn, answer = owner.turn, owner.conclusion.answer
     ours = turn.owner is owner
-    assert await turns.save(owner.replica.parts.database, answer) == ("saved" if ours else "not_ours")
+    assert await answers.save(owner.replica.parts.database, answer) == ("saved" if ours else "not_ours")
     if not ours:
         owner.give_up()
         return
@@ -340,7 +341,7 @@ async def save(owner: Owner) -> None:
 async def save_again(owner: Owner) -> None:
     """The word of the first save was lost; the second one changes nothing, and says the same."""
     if owner.saved and owner.conclusion is not None:
-        assert await turns.save(owner.replica.parts.database, owner.conclusion.answer) == "saved"
+        assert await answers.save(owner.replica.parts.database, owner.conclusion.answer) == "saved"
 
 
 def say_end(owner: Owner) -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from app.auth.gate import OidcConfig
 from app.auth.principal import Scope
+from app.auth.rates import Lane
 from app.settings import PREFIX, Settings, SettingsError, is_loopback, read
 
 OPEN = "can be reached by others while TURNSTREAM_AUTH is none; allowed is a loopback address such as 127.0.0.1"
@@ -40,6 +41,25 @@ def test_without_any_setting_it_serves_locally_and_offline() -> None:
     assert (settings.llm_read_timeout_s, settings.llm_connect_timeout_s) == (300, 10)
     assert (settings.max_rounds, settings.heartbeat_s) == (6, 15)
     assert settings.data_dir.name == "turnstream"
+
+
+@pytest.mark.parametrize(
+    ("values", "running", "per_minute"),
+    [
+        ({}, None, {}),
+        ({"MAX_RUNNING_TURNS": "3", "MAX_TOKENS_PER_MINUTE": "9"}, 3, {Lane.TOKENS: 9}),
+        ({"AUTH": "token"}, 20, {Lane.REQUESTS: 600, Lane.TABS: 600}),
+        ({"AUTH": "token", "MAX_RUNNING_TURNS": "0", "MAX_REQUESTS_PER_MINUTE": "0"}, None, {}),
+        ({"AUTH": "token", "MAX_REQUESTS_PER_MINUTE": "7"}, 20, {Lane.REQUESTS: 7, Lane.TABS: 7}),
+    ],
+)
+def test_limits_hold_unasked_only_where_it_is_known_who_asks(
+    monkeypatch: pytest.MonkeyPatch, values: Mapping[str, str], running: int | None, per_minute: dict[Lane, int]
+) -> None:
+    """Zero takes one away. Source: decision 0020."""
+    given_settings(monkeypatch, values)
+    settings = read()
+    assert (settings.running_turns_limit, settings.per_minute) == (running, per_minute)
 
 
 def test_every_setting_is_documented() -> None:

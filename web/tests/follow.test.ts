@@ -155,6 +155,28 @@ test("a refused question is not sent again", async () => {
   assert.equal(tab.server.asked.length, 1);
 });
 
+test("a question over a limit is given back at once, a tab over one waits", async () => {
+  const asking = new Tab();
+  asking.server.replies.push(refusal(429, "too_many_turns", { "retry-after": "5" }));
+  asking.follow();
+  await settle();
+  assert.equal(asking.ending?.kind, "refused");
+  assert.equal(asking.ending.refusal.code, "too_many_turns");
+  const again = new Tab();
+  again.server.replies.push(new TypeError("network error"), refusal(429, "too_many_requests", { "retry-after": "3" }), null);
+  again.follow();
+  for (let n = 0; n < 4; n += 1) await pass(5_000);
+  assert.equal(again.ending, null);
+  assert.equal(again.server.asked.length, 3);
+  const attaching = new Tab();
+  attaching.server.replies.push(refusal(429, "too_many_requests", { "retry-after": "3" }), null);
+  attaching.follow(null);
+  await pass(3_000);
+  assert.equal(attaching.server.asked.length, 1);
+  await pass(15_000);
+  assert.equal(attaching.server.asked.length, 2);
+});
+
 test("a server that asks for time is given it", async () => {
   const tab = new Tab();
   tab.server.replies.push(refusal(503, "draining", { "retry-after": "3" }), null);

@@ -6,6 +6,7 @@ unpacked; Python's zipfile never yields more than that directory declares (case 
 
 import io
 import zipfile
+from collections.abc import Callable
 from typing import Protocol, cast
 
 import mammoth  # pyright: ignore[reportMissingTypeStubs]
@@ -37,7 +38,8 @@ def parse_docx(data: bytes, *, fallback: str = "") -> Parsed:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             title = _check(archive)
-        converted = cast("_Conversion", mammoth.convert_to_html(io.BytesIO(data), convert_image=_no_image))  # pyright: ignore[reportUnknownMemberType]
+        convert = cast("Callable[..., _Conversion]", mammoth.convert_to_html)  # pyright: ignore[reportUnknownMemberType]
+        converted = convert(io.BytesIO(data), convert_image=_no_image, external_file_access=False)
     except zipfile.BadZipFile:
         raise ParseFailure(
             FailureReason.BROKEN, "The Word document is damaged: its zip container can't be read."

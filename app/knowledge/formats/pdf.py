@@ -21,6 +21,9 @@ from app.knowledge.decode import unreadable
 PAGES_PER_WINDOW = 25
 """Pages after which resolved objects are dropped."""
 
+MAX_PAGES = 20_000
+"""A PDF of more pages isn't begun: it would take longer than a file may."""
+
 MAX_OUTLINE_DEPTH = 4
 """Bookmarks below this depth are no headings."""
 
@@ -40,7 +43,7 @@ def parse_pdf(data: bytes, *, fallback: str = "") -> Parsed:
     """The blocks of a PDF: one per page, more where a bookmark's heading divides it.
 
     Raises:
-        ParseFailure: password_protected, unreadable, broken.
+        ParseFailure: password_protected, too_large, unreadable, broken.
     """
     try:
         reader = PdfReader(io.BytesIO(data))
@@ -49,6 +52,9 @@ def parse_pdf(data: bytes, *, fallback: str = "") -> Parsed:
                 FailureReason.PASSWORD_PROTECTED,
                 "The PDF is protected by a password. Save it without one and upload it again.",
             )
+        if (pages := len(reader.pages)) > MAX_PAGES:
+            message = f"The PDF has {pages} pages; {MAX_PAGES} are allowed. Divide it and upload the parts."
+            raise ParseFailure(FailureReason.TOO_LARGE, message)
         title = str((reader.metadata and reader.metadata.title) or "")
         outline = _outline(reader)
         texts = list(_texts(reader))

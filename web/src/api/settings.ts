@@ -11,11 +11,15 @@ export interface ModelInfo {
   readonly extracts: boolean;
 }
 
+/** The last three are of each person, null where there is no limit. */
 export interface Limits {
   readonly max_rounds: number;
   readonly message_max_chars: number;
   readonly answer_max_chars: number;
   readonly max_upload_bytes: number;
+  readonly max_running_turns: number | null;
+  readonly max_requests_per_minute: number | null;
+  readonly max_tokens_per_minute: number | null;
 }
 
 export interface Tool {

@@ -115,9 +115,16 @@ function LimitList({ limits }: { limits: Limits }) {
         <Line term={words.question}>{words.chars(limits.message_max_chars)}</Line>
         <Line term={words.answer}>{words.chars(limits.answer_max_chars)}</Line>
         <Line term={words.upload}>{sizeOf(limits.max_upload_bytes)}</Line>
+        <Line term={words.atOnce}>{perPerson(limits.max_running_turns)}</Line>
+        <Line term={words.requests}>{perPerson(limits.max_requests_per_minute)}</Line>
+        <Line term={words.tokens}>{perPerson(limits.max_tokens_per_minute)}</Line>
       </dl>
     </Section>
   );
+}
+
+function perPerson(limit: number | null): string {
+  return limit === null ? words.unlimited : count(limit);
 }
 
 function Tools({ tools }: { tools: readonly Tool[] }) {

@@ -210,9 +210,12 @@ class Following {
     return state.terminal === null;
   }
 
-  /** Whether a refusal is worth another attempt. */
+  /**
+   * Whether a refusal is worth another attempt. A question over a limit is its reader's to ask again, who is told;
+   * unless it was sent before, on a line that broke: its turn may run, and is waited for.
+   */
   #forgives(refusal: Refusal, asking: boolean): boolean {
-    if (!PASSING.has(refusal.status)) return false;
+    if (!PASSING.has(refusal.status) || (asking && refusal.status === 429 && this.#failures === 0)) return false;
     return !asking || this.#failures < ASK_ATTEMPTS;
   }
 
