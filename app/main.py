@@ -23,6 +23,7 @@ from starlette.types import ASGIApp
 from app.api import (
     about,
     access,
+    audit,
     bases,
     chat,
     conversations,
@@ -75,6 +76,7 @@ from app.store.jobs import conninfo
 from app.tools import registry
 from app.tools.registry import Registry
 from app.turn import prompts
+from app.turn.keeping import Keeping
 from app.turn.lifecycle import TurnParts
 from app.turn.policy import Limits
 from app.turn.prompts import Wording
@@ -124,6 +126,7 @@ class Application(FastAPI):
         self.vectors = build_vectors(settings, self.database)
         nearest = self.vectors.nearest if self.vectors is not None else None
         self.extraction = build_extraction(settings, self.database, database_url, self.model)
+        self.keeping = Keeping(self.database, days=settings.retention_days)
         self.registry = registry.load(settings.tools)
         self.metrics = Metrics()
         self.tracing = build_tracing(settings, self.model.name, self.replica)
@@ -181,9 +184,9 @@ class Application(FastAPI):
         self.include_router(
             conversations.router(self.supervisor, self.live, self.database, heartbeat_s=settings.heartbeat_s)
         )
-        self.include_router(bases.router(self.database))
+        self.include_router(bases.router(self.database, self.live))
         self.include_router(documents.router(self.database, self.ingest))
-        for reading in (passages, entities, facts, overview, proposals, embeddings, verdicts):
+        for reading in (passages, entities, facts, overview, proposals, embeddings, verdicts, audit):
             self.include_router(reading.router(self.database))
         self.include_router(extraction.router(self.extraction))
         self.include_router(session.router(self.gate, settings.auth))
@@ -206,6 +209,7 @@ class Application(FastAPI):
 
     async def _fault(self) -> str | None:
         workers = [self.supervisor.healthy, self.live.healthy, self.ingest.healthy, self.extraction.healthy]
+        workers.append(self.keeping.healthy)
         if self.vectors is not None:
             workers.append(self.vectors.backfill.healthy)
         if self.gate is not None:
@@ -243,6 +247,7 @@ async def _lifespan(app: FastAPI) -> AsyncGenerator[None, None]:
         async with (
             app.ingest.running(),
             app.extraction.running(),
+            app.keeping.running(),
             app.vectors.backfill.running() if app.vectors is not None else nullcontext(),
             app.gate.running() if app.gate is not None else nullcontext(),
             app.rates.running() if app.rates is not None else nullcontext(),

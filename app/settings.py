@@ -116,6 +116,9 @@ class Settings(BaseSettings):
     traces: Literal["off", "otlp"] = Field(
         "off", description="Whether turns are traced; otlp sends spans where the OTEL_EXPORTER_OTLP variables say."
     )
+    retention_days: int | None = Field(
+        None, ge=1, le=36_500, description="Conversations are deleted so many days after their last message."
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="What is logged.")
 
     @field_validator("llm_base_url", "embedding_base_url")

@@ -84,6 +84,7 @@ TABLE: dict[str, dict[str, Need]] = {
     "/v1/models": {"GET": READ},
     "/v1/models/{model:path}": {"GET": READ},
     "/v1/chat/completions": {"POST": replace(READ, asks=True, body=Body.BULK)},
+    "/api/audit": {"GET": SERVER},  # of every base, and of tokens
     "/api/settings": {"GET": READ},
     "/api/settings/doctor": {"POST": SERVER},
     "/api/bases": {"GET": READ, "POST": SERVER},

@@ -11,10 +11,13 @@ from app.api.known_base import known_base, no_base
 from app.api.principal import Principal
 from app.api.refusals import RESPONSES
 from app.errors import AppError, RefusalCode
+from app.live.log import LiveLog
 from app.store import bases
 from app.store.bases import DEFAULT_BASE, NAME_PATTERN, BaseRecord
 from app.store.engine import Database
 from app.text import clean
+
+Who = Annotated[Principal, Depends(principal.current)]
 
 Name = Annotated[
     str, Field(pattern=NAME_PATTERN, description="Lower-case letters, digits, - and _, at most 63, as in an address.")
@@ -64,8 +67,8 @@ class BaseChange(BaseModel):
         return None if value is None else clean(value).strip()
 
 
-def router(database: Database) -> APIRouter:
-    """The routes, bound to the database."""
+def router(database: Database, live: LiveLog) -> APIRouter:
+    """The routes, bound to their parts."""
     routes = APIRouter(
         prefix="/api/bases", tags=["bases"], responses=RESPONSES, dependencies=[Depends(principal.current)]
     )
@@ -77,15 +80,15 @@ def router(database: Database) -> APIRouter:
         return found
 
     @routes.get("")
-    async def list_all(who: Annotated[Principal, Depends(principal.current)]) -> BaseList:
+    async def list_all(who: Who) -> BaseList:
         """Every base that the caller may see, by name."""
         found = [base for base in await bases.list_all(database) if who.on(base.id) is not None]
         return BaseList(bases=[Base.model_validate(base) for base in found])
 
     @routes.post("", status_code=201)
-    async def create(body: NewBase) -> Base:
+    async def create(body: NewBase, who: Who) -> Base:
         """A new, empty base."""
-        made = await bases.create(database, body.name, description=body.description)
+        made = await bases.create(database, body.name, description=body.description, by=who.owner)
         if made is None:
             raise _taken(body.name)
         return Base.model_validate(made)
@@ -96,24 +99,25 @@ def router(database: Database) -> APIRouter:
         return Base.model_validate(await record(base))
 
     @routes.patch("/{base}", dependencies=[Depends(known_base)])
-    async def change(base: str, body: BaseChange) -> Base:
+    async def change(base: str, body: BaseChange, who: Who) -> Base:
         """Rename or describe a base. `default` keeps its name."""
         known = await record(base)
         if body.name is not None and body.name != known.name and known.name == DEFAULT_BASE:
             raise AppError(RefusalCode.CONFLICT, f"The base {DEFAULT_BASE!r} keeps its name.")
-        if not await bases.change(database, known.name, new_name=body.name, description=body.description):
+        wanted = {"new_name": body.name, "description": body.description}
+        if not await bases.change(database, known.name, **wanted, by=who.owner):
             raise _taken(body.name or known.name)
         return Base.model_validate(await record(body.name or known.name))
 
     @routes.delete("/{base}", status_code=204, dependencies=[Depends(known_base)])
-    async def delete(base: str) -> None:
+    async def delete(base: str, who: Who) -> None:
         """Delete a base with its documents and conversations. `default` stays."""
         known = await record(base)
         if known.name == DEFAULT_BASE:
             raise AppError(
                 RefusalCode.CONFLICT, f"The base {DEFAULT_BASE!r} always exists; delete its documents instead."
             )
-        await bases.delete(database, known.name)
+        await live.forget(await bases.delete(database, known.name, by=who.owner) or ())
 
     return routes
 

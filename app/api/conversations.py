@@ -130,11 +130,11 @@ def router(supervisor: Supervisor, live: LiveLog, database: Database, *, heartbe
 
     @routes.delete("/{conversation_id}", status_code=204)
     async def delete(found: Annotated[ConversationRecord, Depends(owned)], who: Who) -> Response:
-        """Stop what runs in it, then delete it with its messages."""
+        """Stop what runs in it, then delete it with its messages and what is left of its live log."""
         running = await conversations.running_turn(database, found.id)
         if running is not None and supervisor.stop_here(running):
             await supervisor.wait_for(running)
-        await conversations.delete(database, who.owner, found.id)
+        await live.forget(await conversations.delete(database, who.owner, found.id) or ())
         return Response(status_code=204)
 
     @routes.get(

@@ -17,6 +17,7 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 
 from app.api import principal
 from app.api.known_base import known_base
+from app.api.principal import Principal
 from app.api.refusals import RESPONSES
 from app.errors import AppError, RefusalCode
 from app.knowledge.ingest import Ingest
@@ -24,6 +25,8 @@ from app.store import chunks, documents
 from app.store.documents import DocumentStatus
 from app.store.engine import Database
 from app.text import clean
+
+Who = Annotated[Principal, Depends(principal.current)]
 
 FORM_OVERHEAD_BYTES = 64 * 1024
 """What the form around a file may take: boundaries, headers, other small fields."""
@@ -97,10 +100,11 @@ def router(database: Database, ingest: Ingest) -> APIRouter:
     )
 
     @routes.post("/documents", status_code=202, openapi_extra=UPLOAD)
-    async def upload(base_id: Annotated[str, Depends(known_base)], request: Request) -> Document:
+    async def upload(base_id: Annotated[str, Depends(known_base)], request: Request, who: Who) -> Document:
         """Take a file in: multipart field `file`. The answer comes before the file is read; ask for its status."""
         async with _uploaded(request, max_bytes=ingest.limits.max_bytes) as file:
-            stored = await ingest.submit(base_id, file.filename or "", file.file, media_type=file.content_type or "")
+            kind = file.content_type or ""
+            stored = await ingest.submit(base_id, file.filename or "", file.file, media_type=kind, by=who.owner)
         return Document.model_validate(stored)
 
     @routes.get("/documents")
@@ -124,9 +128,9 @@ def router(database: Database, ingest: Ingest) -> APIRouter:
         return Document.model_validate(found)
 
     @routes.delete("/documents/{document_id}", status_code=204)
-    async def delete(base_id: Annotated[str, Depends(known_base)], document_id: UUID) -> None:
-        """Delete a document with its earlier versions."""
-        if not await documents.delete(database, base_id, str(document_id)):
+    async def delete(base_id: Annotated[str, Depends(known_base)], document_id: UUID, who: Who) -> None:
+        """Delete a document with its earlier versions, and its excerpts in the sources of stored answers."""
+        if not await documents.delete(database, base_id, str(document_id), by=who.owner):
             raise AppError(RefusalCode.NOT_FOUND, "There is no such document in this base.")
 
     @routes.get("/chunks/{chunk_id}")

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from app.api import principal
 from app.api.facts import FactList, Moments, moments, shown_page
 from app.api.known_base import known_base
+from app.api.principal import Principal
 from app.api.refusals import RESPONSES
 from app.errors import AppError, RefusalCode
 from app.knowledge import corrections
@@ -92,9 +93,14 @@ def router(database: Database) -> APIRouter:
         return EntityDetail.model_validate(_told(found) | dict(page))
 
     @routes.post("/{entity_id}/merge")
-    async def merge(base_id: Annotated[str, Depends(known_base)], entity_id: UUID, body: Merge) -> Entity:
+    async def merge(
+        base_id: Annotated[str, Depends(known_base)],
+        entity_id: UUID,
+        body: Merge,
+        who: Annotated[Principal, Depends(principal.current)],
+    ) -> Entity:
         """Make this entity and another one. The answer is the other, which took the facts and the names."""
-        into = await corrections.merge(database, base_id, str(entity_id), str(body.into))
+        into = await corrections.merge(database, base_id, str(entity_id), str(body.into), by=who.owner)
         found = await known_entity(base_id, into.id, Moments(None, None))
         return Entity.model_validate(_told(found))
 

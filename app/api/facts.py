@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from app.api import principal
 from app.api.known_base import known_base
+from app.api.principal import Principal
 from app.api.refusals import RESPONSES
 from app.errors import AppError, RefusalCode
 from app.knowledge import corrections
@@ -24,6 +25,8 @@ from app.store.engine import Database
 from app.store.facts import FactFilter, FactOrigin, FactPage, FactRecord, FactStatus
 from app.store.ids import is_id
 from app.text import clean
+
+Who = Annotated[Principal, Depends(principal.current)]
 
 MAX_ROWS = 5_000
 """Rows of one request."""
@@ -179,24 +182,26 @@ def router(database: Database) -> APIRouter:
         return shown_page(await facts.find(database, base_id, wanted, limit=limit, offset=offset))
 
     @routes.post("", openapi_extra=ROWS_BODY)
-    async def add(base_id: Annotated[str, Depends(known_base)], body: Annotated[dict[str, Any], Body()]) -> Added:
+    async def add(
+        base_id: Annotated[str, Depends(known_base)], body: Annotated[dict[str, Any], Body()], who: Who
+    ) -> Added:
         """Record one row, or `rows`. Each is judged by itself: bad ones are told by their place, good ones go in.
 
         What was corrected or rejected before is only brought back by a row of its own.
         """
         rows = [ReadRow(n, _row(value)) for n, value in enumerate(_values(body), start=1)]
-        done = await import_rows(database, base_id, rows, origin="api", again="rows" not in body)
+        done = await import_rows(database, base_id, rows, origin="api", again="rows" not in body, by=who.owner)
         return Added.model_validate(done)
 
     @routes.post("/{fact_id}/correct")
-    async def correct(base_id: Annotated[str, Depends(known_base)], fact_id: UUID, body: FactRow) -> Fact:
+    async def correct(base_id: Annotated[str, Depends(known_base)], fact_id: UUID, body: FactRow, who: Who) -> Fact:
         """Close a fact and record what is right; the answer is the new fact."""
-        return shown(await corrections.correct(database, base_id, str(fact_id), body))
+        return shown(await corrections.correct(database, base_id, str(fact_id), body, by=who.owner))
 
     @routes.post("/{fact_id}/reject")
-    async def reject(base_id: Annotated[str, Depends(known_base)], fact_id: UUID) -> Fact:
+    async def reject(base_id: Annotated[str, Depends(known_base)], fact_id: UUID, who: Who) -> Fact:
         """End the belief in a fact. It stays readable with an earlier `as_of`."""
-        return shown(await corrections.reject(database, base_id, str(fact_id)))
+        return shown(await corrections.reject(database, base_id, str(fact_id), by=who.owner))
 
     return routes
 

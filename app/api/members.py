@@ -87,9 +87,10 @@ def router(database: Database, gate: Gate | None, auth: Literal["none", "token",
     async def remove(
         base_id: Annotated[str, Depends(known_base)],
         owner: Annotated[str, Query(min_length=1, max_length=OWNER_MAX_CHARS, description=OWNER)],
+        who: Annotated[Principal, Depends(principal.current)],
     ) -> None:
         """End a membership. Holds within 5 seconds; a turn that runs is finished."""
-        if not await members.remove(database, base_id, clean(owner)):
+        if not await members.remove(database, base_id, clean(owner), by=who.owner):
             raise AppError(RefusalCode.NOT_FOUND, "There is no such member in this base.")
         if gate is not None:
             gate.members_changed()

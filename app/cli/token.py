@@ -1,10 +1,7 @@
 """turnstream token create, list, revoke: who may use a server that runs with AUTH=token. Works on its database."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeVar
 
 import click
 from rich.table import Table
@@ -12,19 +9,14 @@ from rich.table import Table
 from app.auth.gate import REMEMBERED_S
 from app.auth.principal import Scope
 from app.auth.secret import digest, fresh
-from app.cli.report import report, table_console
-from app.errors import AppError, StartError
-from app.logs import configure_logging
-from app.process import database_address
-from app.settings import read
+from app.cli.report import table_console, with_database
+from app.errors import StartError
 from app.store import bases, tokens
 from app.store.engine import Database
 from app.store.ids import new_id
 from app.store.tokens import NewToken, TokenRecord
 
 NAME_MAX_CHARS = 200
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +49,14 @@ def create(wanted: Wanted) -> None:
         if not await tokens.add(database, new):
             raise StartError(f"there is a token named {name!r} already; revoke it, or choose another name")
 
-    _with_database(make)
+    with_database(make)
     click.echo(secret)
     click.echo(f"The token {name!r}, shown this once; only a hash of it is kept.", err=True)
 
 
 def list_all() -> None:
     """Show every token; never a secret."""
-    found = _with_database(tokens.list_all)
+    found = with_database(tokens.list_all)
     table = Table("name", "owner", "scope", "bases", "created", "last used", "state")
     for token in found:
         limits = "all" if token.bases is None else ", ".join(token.bases) or "none is left"
@@ -82,26 +74,8 @@ def revoke(named: str) -> None:
             raise StartError(f"there is no token named {named!r} that isn't revoked")
         return name
 
-    name = _with_database(end)
+    name = with_database(end)
     click.echo(f"The token {name!r} is revoked; a server that runs refuses it within {REMEMBERED_S:g} seconds.")
-
-
-def _with_database(work: Callable[[Database], Awaitable[T]]) -> T:
-    with report():
-        settings = read()
-        configure_logging("error")
-        with database_address(settings) as url:
-
-            async def run() -> T:
-                database = Database(url, pooler=settings.database_pooler)
-                try:
-                    return await work(database)
-                except AppError as error:
-                    raise StartError(error.message) from error
-                finally:
-                    await database.aclose()
-
-            return asyncio.run(run())
 
 
 async def _base_id(database: Database, name: str) -> str:

@@ -11,7 +11,8 @@ from app.errors import AppError, RefusalCode
 from app.knowledge.fact_rows import FactRow, ReadRow, parse_row
 from app.knowledge.facts_import import Recorded, record
 from app.knowledge.names import with_aliases
-from app.store import entities, evidence, facts, proposals
+from app.store import audit, entities, evidence, facts, proposals
+from app.store.audit import Action, Line
 from app.store.engine import Database
 from app.store.entities import EntityRecord
 from app.store.facts import Claim, FactOrigin, FactRecord, NewFact
@@ -20,7 +21,7 @@ from app.store.ids import new_id
 from app.store.proposals import ProposalRecord
 
 
-async def correct(database: Database, base_id: str, fact_id: str, row: FactRow) -> FactRecord:
+async def correct(database: Database, base_id: str, fact_id: str, row: FactRow, *, by: str = audit.LOCAL) -> FactRecord:
     """Closes a fact and records what is right in its place; gives the new fact.
 
     Raises:
@@ -28,28 +29,30 @@ async def correct(database: Database, base_id: str, fact_id: str, row: FactRow) 
     """
     if row.status == "rejected":
         raise AppError(RefusalCode.INVALID, "A correction says what is right; to reject the fact, reject it.")
-    async with writing(database, base_id) as graph:
+    async with writing(database, base_id, by=by) as graph:
         await _believed(graph, fact_id)
         await facts.close(graph, {fact_id: None}, status="corrected")
         recorded = await record(graph, [ReadRow(1, row)], origin="api", again=True)
         successor = _only_fact(recorded)
         await facts.close(graph, {fact_id: successor}, status="corrected")
+        await _audit(graph, Action.FACT_CORRECTED, fact_id, {"became": successor})
         return await _get(graph, successor)
 
 
-async def reject(database: Database, base_id: str, fact_id: str) -> FactRecord:
+async def reject(database: Database, base_id: str, fact_id: str, *, by: str = audit.LOCAL) -> FactRecord:
     """Ends the belief in a fact; gives it as it is then.
 
     Raises:
         AppError: NOT_FOUND, CONFLICT for a fact that is closed already.
     """
-    async with writing(database, base_id) as graph:
+    async with writing(database, base_id, by=by) as graph:
         await _believed(graph, fact_id)
         await facts.close(graph, {fact_id: None}, status="rejected")
+        await _audit(graph, Action.FACT_REJECTED, fact_id)
         return await _get(graph, fact_id)
 
 
-async def merge(database: Database, base_id: str, from_id: str, into_id: str) -> EntityRecord:
+async def merge(database: Database, base_id: str, from_id: str, into_id: str, *, by: str = audit.LOCAL) -> EntityRecord:
     """Makes two entities one: the facts of the first are closed as merged and opened on the second.
 
     The second learns the names of the first, which from then on stands for the second. A fact between the two, or
@@ -60,7 +63,7 @@ async def merge(database: Database, base_id: str, from_id: str, into_id: str) ->
     """
     if from_id == into_id:
         raise AppError(RefusalCode.INVALID, "An entity can't be merged into itself.")
-    async with writing(database, base_id) as graph:
+    async with writing(database, base_id, by=by) as graph:
         both = await entities.get_many(graph, (from_id, into_id))
         if len(both) < 2:
             raise AppError(RefusalCode.NOT_FOUND, "There is no such entity in this base.")
@@ -72,6 +75,7 @@ async def merge(database: Database, base_id: str, from_id: str, into_id: str) ->
         await entities.redirect(graph, merged=from_id, into=into_id)
         taught = with_aliases(into, (merged.name, *merged.aliases))
         await entities.save(graph, [taught])
+        await _audit(graph, Action.ENTITY_MERGED, from_id, {"into": into_id})
         return taught
 
 
@@ -89,7 +93,7 @@ async def accept(
         AppError: NOT_FOUND, CONFLICT where it is decided already, INVALID where the fact can't be recorded, which
             leaves the proposal undecided.
     """
-    async with writing(database, base_id) as graph:
+    async with writing(database, base_id, by=decided_by) as graph:
         proposal = await _pending(graph, proposal_id)
         row = parse_row(instead if instead is not None else proposal.fact)
         if isinstance(row, FactRow):
@@ -106,7 +110,7 @@ async def refuse(database: Database, base_id: str, proposal_id: str, *, decided_
     Raises:
         AppError: NOT_FOUND, CONFLICT where it is decided already.
     """
-    async with writing(database, base_id) as graph:
+    async with writing(database, base_id, by=decided_by) as graph:
         return await _decide(graph, await _pending(graph, proposal_id), "refused", decided_by=decided_by, fact_id=None)
 
 
@@ -152,8 +156,10 @@ async def _move_facts(graph: GraphWrite, merged: EntityRecord, into: EntityRecor
     for fact in live:
         claim = moved[fact.id]
         if claim.subject_id != claim.object_id and claim.fact_key not in successors:
-            chunk_id = fact.evidence.chunk_id if fact.evidence and fact.evidence.chunk_id in passages else None
-            opened.append(NewFact(new_id(), claim, fact.confidence, chunk_id, fact.quote, fact.origin))
+            lost = fact.evidence is not None and fact.evidence.chunk_id not in passages  # deleted just now
+            chunk_id = None if fact.evidence is None or lost else fact.evidence.chunk_id
+            quote = "" if lost else fact.quote
+            opened.append(NewFact(new_id(), claim, fact.confidence, chunk_id, quote, fact.origin))
             successors[claim.fact_key] = opened[-1].id
     await facts.close(graph, {fact.id: successors.get(moved[fact.id].fact_key) for fact in live}, status="merged")
     await facts.add(graph, opened)
@@ -179,4 +185,10 @@ async def _decide(
     decided = await proposals.decide(graph.connection, proposal, status=status, decided_by=decided_by, fact_id=fact_id)
     if decided is None:
         raise AppError(RefusalCode.CONFLICT, "The proposal was decided already.")
+    action = Action.PROPOSAL_ACCEPTED if status == "accepted" else Action.PROPOSAL_REFUSED
+    await _audit(graph, action, proposal.id, {} if fact_id is None else {"fact": fact_id})
     return decided
+
+
+async def _audit(graph: GraphWrite, action: Action, object_id: str, detail: dict[str, object] | None = None) -> None:
+    await audit.write(graph.connection, [Line(graph.by, action, graph.base_id, object_id, detail or {})])

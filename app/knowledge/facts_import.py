@@ -15,7 +15,8 @@ from threading import Lock
 
 from app.knowledge.fact_rows import FactRow, ReadRow, read_rows
 from app.knowledge.names import AmbiguousName, Mention, Names
-from app.store import entities, evidence, facts
+from app.store import audit, entities, evidence, facts
+from app.store.audit import Action, Line
 from app.store.engine import Database
 from app.store.facts import Claim, FactOrigin, KnownFact, NewFact, Validity
 from app.store.graph_write import GraphWrite, writing
@@ -108,7 +109,13 @@ async def import_file(
 
 
 async def import_rows(
-    database: Database, base_id: str, rows: Sequence[ReadRow], *, origin: FactOrigin, again: bool = False
+    database: Database,
+    base_id: str,
+    rows: Sequence[ReadRow],
+    *,
+    origin: FactOrigin,
+    again: bool = False,
+    by: str = audit.LOCAL,
 ) -> ImportReport:
     """Takes rows in, BATCH of them in a transaction. With `again`, a fact that was closed is recorded anew.
 
@@ -117,7 +124,7 @@ async def import_rows(
     """
     report = ImportReport()
     for start in range(0, len(rows), BATCH):
-        async with writing(database, base_id) as graph:
+        async with writing(database, base_id, by=by) as graph:
             recorded = await record(graph, rows[start : start + BATCH], origin=origin, again=again)
         report += recorded.report
     return report
@@ -192,6 +199,8 @@ class _Batch:
         for one, chunk_id in zip(self._resolved, passages, strict=True):
             self._decide(one, chunk_id, known)
         await facts.close(graph, self._rejected, status="rejected")
+        rejected = [Line(graph.by, Action.FACT_REJECTED, graph.base_id, fact_id) for fact_id in self._rejected]
+        await audit.write(graph.connection, rejected)
         await facts.add(graph, list(self._new.values()))
         self._renewed = await evidence.renew(graph, self._again_found)
 

@@ -20,7 +20,7 @@ from app.knowledge.read import ReadDocument, ReadFailure, vector
 from app.knowledge.reader import ReaderDied, ReaderLimits, read_file
 from app.knowledge.segment import SEGMENTER_VERSION
 from app.knowledge.source import Source, file_name, measure, pieces
-from app.store import chunks, documents, reading
+from app.store import audit, chunks, documents, reading
 from app.store.chunks import NewChunk
 from app.store.documents import DocumentRecord, Failure, NewDocument
 from app.store.engine import Database, StoreUnavailable
@@ -63,7 +63,9 @@ class Ingest:
         """Whether the worker runs."""
         return self._worker is not None and not self._worker.done()
 
-    async def submit(self, base_id: str, name: str, source: Source, *, media_type: str = "") -> DocumentRecord:
+    async def submit(
+        self, base_id: str, name: str, source: Source, *, media_type: str = "", by: str = audit.LOCAL
+    ) -> DocumentRecord:
         """The document of these bytes: new and waiting, failed at once (empty, too large, of no known kind), or the
         one that holds the same content already.
 
@@ -84,7 +86,7 @@ class Ingest:
             size_bytes=size,
         )
         failure = self._refusal(label, size, known=kind is not None)
-        stored = await documents.add(self._database, document, failure or pieces(source))
+        stored = await documents.add(self._database, document, failure or pieces(source), by=by)
         if stored is None:
             raise AppError(RefusalCode.NOT_FOUND, "There is no such base.")
         self._work.set()

@@ -7,6 +7,9 @@ from datetime import datetime
 from sqlalchemy import Row, text
 from sqlalchemy.exc import IntegrityError
 
+from app.store import audit
+from app.store.audit import Action, Line
+from app.store.conversations import RECENT
 from app.store.engine import Database
 from app.store.ids import new_id
 
@@ -34,7 +37,7 @@ def valid_name(name: str) -> bool:
     return _NAME.match(name) is not None
 
 
-async def create(database: Database, name: str, *, description: str = "") -> BaseRecord | None:
+async def create(database: Database, name: str, *, description: str = "", by: str = audit.LOCAL) -> BaseRecord | None:
     """A new, empty base; None where the name is taken. The caller has checked the name."""
     async with database.begin() as connection:
         row = (
@@ -46,6 +49,8 @@ async def create(database: Database, name: str, *, description: str = "") -> Bas
                 {"id": new_id(), "name": name, "description": description},
             )
         ).one_or_none()
+        if row is not None:
+            await audit.write(connection, [Line(by, Action.BASE_CREATED, str(row.id))])
     return None if row is None else BaseRecord(str(row.id), row.name, row.description, row.created_at, 0, 0)
 
 
@@ -77,28 +82,56 @@ async def find_id(database: Database, name: str) -> str | None:
     return None if row is None else str(row.id)
 
 
-async def change(database: Database, name: str, *, new_name: str | None = None, description: str | None = None) -> bool:
+async def change(
+    database: Database,
+    name: str,
+    *,
+    new_name: str | None = None,
+    description: str | None = None,
+    by: str = audit.LOCAL,
+) -> bool:
     """Renames or describes a base; what is None stays. False where the new name is taken."""
     try:
         async with database.begin() as connection:
-            await connection.execute(
+            changed = await connection.execute(
                 text(
                     "UPDATE bases SET name = coalesce(:new_name, name),"
-                    " description = coalesce(:description, description) WHERE name = :name"
+                    " description = coalesce(:description, description) WHERE name = :name RETURNING id"
                 ),
                 {"name": name, "new_name": new_name, "description": description},
             )
+            before: dict[str, object] = {"name": name} if new_name not in (None, name) else {}
+            lines = [Line(by, Action.BASE_CHANGED, str(row.id), detail=before) for row in changed]
+            await audit.write(connection, lines)
     except IntegrityError:
         return False
     return True
 
 
-async def delete(database: Database, name: str) -> bool:
-    """Deletes a base with all that is in it. False where there is none of that name."""
-    async with database.begin() as connection:
-        deleted = await connection.execute(text("DELETE FROM bases WHERE name = :name"), {"name": name})
-    return deleted.rowcount > 0
+async def delete(database: Database, name: str, *, by: str = audit.LOCAL) -> tuple[str, ...] | None:
+    """Deletes a base with all that is in it; the ids of its turns whose live log may still be kept.
 
+    None where there is none of that name.
+    """
+    async with database.begin() as connection:
+        row = (await connection.execute(_LOCK, {"name": name})).one_or_none()
+        if row is None:
+            return None
+        await audit.write(connection, [Line(by, Action.BASE_DELETED, str(row.id))])
+        recent = (await connection.execute(_RECENT_TURNS, {"id": row.id})).scalars()
+        ids = tuple(str(turn_id) for turn_id in recent)
+        await connection.execute(_DELETE, {"id": row.id})
+    return ids
+
+
+_LOCK = text("SELECT id FROM bases WHERE name = :name FOR UPDATE")
+
+_RECENT_TURNS = text(f"""
+SELECT t.id FROM turns t JOIN conversations c ON c.id = t.conversation_id
+WHERE c.base_id = CAST(:id AS uuid) AND {RECENT}
+""")  # noqa: S608 - only constants are put together
+
+_DELETE = text("DELETE FROM bases WHERE id = CAST(:id AS uuid)")
 
 _SELECT = """
 SELECT b.id, b.name, b.description, b.created_at, d.documents, d.chunks

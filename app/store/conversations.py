@@ -11,6 +11,7 @@ from sqlalchemy import Row, select, text
 from sqlalchemy.dialects.postgresql import JSONB
 
 from app.store import tables
+from app.store.audit import Action
 from app.store.engine import Database
 
 
@@ -134,6 +135,20 @@ SELECT role, content, stopped, error_code, resolved,
 FROM recent ORDER BY position
 """).columns(resolved=JSONB, sources=JSONB, tool_exchange=JSONB)
 
+RECENT = "(t.finished_at IS NULL OR t.finished_at > now() - interval '5 minutes')"
+"""Turns `t` that run or ended so lately that their live log may still be kept."""
+
+_DELETE = text(f"""
+WITH gone AS (
+    DELETE FROM conversations WHERE id = CAST(:id AS uuid) AND owner = :owner RETURNING id, owner, base_id
+), line AS (
+    INSERT INTO audit (who, action, base_id, base, object)
+    SELECT g.owner, '{Action.CONVERSATION_DELETED}', b.id, b.name, CAST(g.id AS text)
+    FROM gone g JOIN bases b ON b.id = g.base_id
+)
+SELECT t.id AS turn_id FROM gone g LEFT JOIN turns t ON t.conversation_id = g.id AND {RECENT}
+""")  # noqa: S608 - only constants are put together
+
 _FINISHED = text("""
 SELECT t.status, t.conversation_id, t.question_id, t.last_seq, c.title, t.answer_id
 FROM turns t JOIN conversations c ON c.id = t.conversation_id
@@ -220,12 +235,14 @@ async def rename(database: Database, owner: str, conversation_id: str, title: st
         return (await connection.execute(statement, parameters)).rowcount == 1
 
 
-async def delete(database: Database, owner: str, conversation_id: str) -> bool:
-    """Delete it with its messages and turns; False when it isn't there."""
-    statement = text("DELETE FROM conversations WHERE id = CAST(:id AS uuid) AND owner = :owner")
-    async with database.begin() as connection:
-        done = await connection.execute(statement, {"id": conversation_id, "owner": owner})
-        return done.rowcount == 1
+async def delete(database: Database, owner: str, conversation_id: str) -> tuple[str, ...] | None:
+    """Delete it with its messages and turns; gives the ids of turns whose live log may still be kept.
+
+    None where it isn't there.
+    """
+    async with database.single() as connection:
+        rows = (await connection.execute(_DELETE, {"id": conversation_id, "owner": owner})).all()
+    return tuple(str(row.turn_id) for row in rows if row.turn_id is not None) if rows else None
 
 
 def _escape(pattern: str) -> str:

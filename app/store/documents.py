@@ -13,6 +13,8 @@ from typing import Literal
 from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.store import audit, excerpts
+from app.store.audit import Action, Line
 from app.store.engine import Database
 from app.store.ids import new_id
 
@@ -135,11 +137,12 @@ _DELETE = text("""
 DELETE FROM documents d USING documents asked
 WHERE asked.base_id = CAST(:base_id AS uuid) AND asked.id = CAST(:id AS uuid)
   AND d.base_id = asked.base_id AND d.name = asked.name AND d.version <= asked.version
+RETURNING d.id
 """)
 
 
 async def add(
-    database: Database, document: NewDocument, source: AsyncIterable[bytes] | Failure
+    database: Database, document: NewDocument, source: AsyncIterable[bytes] | Failure, *, by: str = audit.LOCAL
 ) -> DocumentRecord | None:
     """The document of this content in its base: a new one that waits to be read, or the one that is there.
 
@@ -167,11 +170,13 @@ async def add(
             if known is None:
                 return None
             if known.superseded_at is not None:
+                await audit.write(connection, [_uploaded(by, document, str(known.id))])
                 return await _revive(connection, {**values, "id": str(known.id)})
             if known.status != "failed":
                 return record(known)
             values["id"] = str(known.id)
             row = (await connection.execute(_AGAIN, values)).one()
+        await audit.write(connection, [_uploaded(by, document, str(row.id))])
         if not isinstance(source, Failure):
             await _keep(connection, str(row.id), source)
     return record(row)
@@ -212,11 +217,18 @@ async def get_many(database: Database, document_ids: Sequence[str]) -> dict[str,
         return {str(row.id): record(row) for row in rows}
 
 
-async def delete(database: Database, base_id: str, document_id: str) -> bool:
-    """Deletes a document with its chunks and its earlier versions. False where there is none."""
+async def delete(database: Database, base_id: str, document_id: str, *, by: str = audit.LOCAL) -> bool:
+    """Deletes a document with its earlier versions, their chunks and every copy of them. False where there is none.
+
+    Proposals that were read out of it and the quotes of facts go with the chunks, by the schema; excerpts in stored
+    answers by app/store/excerpts.py (decision 0021).
+    """
     async with database.begin() as connection:
-        deleted = await connection.execute(_DELETE, {"base_id": base_id, "id": document_id})
-    return deleted.rowcount > 0
+        rows = await connection.execute(_DELETE, {"base_id": base_id, "id": document_id})
+        deleted = [str(row.id) for row in rows]
+        await audit.write(connection, [Line(by, Action.DOCUMENT_DELETED, base_id, gone) for gone in deleted])
+        await excerpts.remove(connection, deleted)
+    return bool(deleted)
 
 
 def record(row: Row[tuple[object, ...]]) -> DocumentRecord:
@@ -238,6 +250,11 @@ def record(row: Row[tuple[object, ...]]) -> DocumentRecord:
         created_at=row.created_at,
         superseded_at=row.superseded_at,
     )
+
+
+def _uploaded(by: str, document: NewDocument, document_id: str) -> Line:
+    detail: dict[str, object] = {"bytes": document.size_bytes}
+    return Line(by, Action.DOCUMENT_UPLOADED, document.base_id, document_id, detail)
 
 
 async def _revive(connection: AsyncConnection, values: dict[str, object]) -> DocumentRecord:

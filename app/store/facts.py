@@ -13,6 +13,8 @@ from typing import Literal
 
 from sqlalchemy import Row, TextClause, text
 
+from app.store import audit
+from app.store.audit import Action, Line
 from app.store.clocks import BELIEVED, HOLDS, POSSIBLE
 from app.store.engine import Database
 from app.store.entities import EntityRecord, name_key
@@ -210,6 +212,10 @@ async def add(graph: GraphWrite, facts: Sequence[NewFact]) -> None:
             "origins": [fact.origin for fact in facts],
             "keys": [claim.fact_key for claim in claims],
         },
+    )
+    await audit.write(
+        graph.connection,
+        [Line(graph.by, Action.FACT_RECORDED, graph.base_id, fact.id, {"origin": fact.origin}) for fact in facts],
     )
 
 

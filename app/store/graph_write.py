@@ -14,6 +14,7 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.errors import AppError, RefusalCode
+from app.store import audit
 from app.store.engine import Database
 
 _LOCK = text("SELECT pg_advisory_xact_lock(hashtextextended('graph ' || CAST(:base_id AS text), 0))")
@@ -23,15 +24,18 @@ _BEGIN = text("SELECT clock_timestamp() AS at FROM bases WHERE id = CAST(:base_i
 
 @dataclass(frozen=True, slots=True)
 class GraphWrite:
-    """A base's graph while nobody else writes it. `at` is the record time of what is written, in UTC."""
+    """A base's graph while nobody else writes it. `at` is the record time of what is written, in UTC; `by` is who
+    writes, for the audit.
+    """
 
     connection: AsyncConnection
     base_id: str
     at: datetime
+    by: str = audit.LOCAL
 
 
 @asynccontextmanager
-async def writing(database: Database, base_id: str) -> AsyncGenerator[GraphWrite, None]:
+async def writing(database: Database, base_id: str, *, by: str = audit.LOCAL) -> AsyncGenerator[GraphWrite, None]:
     """A transaction on a base's graph, committed at the end of the block, rolled back when it raises.
 
     Raises:
@@ -43,4 +47,4 @@ async def writing(database: Database, base_id: str) -> AsyncGenerator[GraphWrite
         row = (await connection.execute(_BEGIN, {"base_id": base_id})).one_or_none()
         if row is None:
             raise AppError(RefusalCode.NOT_FOUND, "There is no such base.")
-        yield GraphWrite(connection, base_id, row.at)
+        yield GraphWrite(connection, base_id, row.at, by)

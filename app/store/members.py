@@ -5,6 +5,8 @@ from datetime import datetime
 
 from sqlalchemy import text
 
+from app.store import audit
+from app.store.audit import Action, Line
 from app.store.engine import Database
 
 EVERYBODY = "*"
@@ -53,12 +55,17 @@ async def list_all(database: Database, base_id: str) -> list[MemberRecord]:
 async def put(database: Database, base_id: str, owner: str, *, role: str, added_by: str) -> MemberRecord:
     """Make somebody a member, or give a member another role."""
     parameters = {"base_id": base_id, "owner": owner, "role": role, "added_by": added_by}
-    async with database.single() as connection:
+    line = Line(added_by, Action.MEMBER_SET, base_id, owner, {"role": role})
+    async with database.begin() as connection:
         row = (await connection.execute(_PUT, parameters)).one()
+        await audit.write(connection, [line])
     return MemberRecord(row.owner, row.role, row.added_by, row.created_at)
 
 
-async def remove(database: Database, base_id: str, owner: str) -> bool:
+async def remove(database: Database, base_id: str, owner: str, *, by: str = audit.LOCAL) -> bool:
     """End a membership; False where there is none."""
-    async with database.single() as connection:
-        return (await connection.execute(_REMOVE, {"base_id": base_id, "owner": owner})).rowcount == 1
+    async with database.begin() as connection:
+        if (await connection.execute(_REMOVE, {"base_id": base_id, "owner": owner})).rowcount != 1:
+            return False
+        await audit.write(connection, [Line(by, Action.MEMBER_REMOVED, base_id, owner)])
+    return True

@@ -13,6 +13,7 @@ from typing import Literal
 from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.store.audit import Action
 from app.store.engine import Database
 from app.store.ids import new_id
 
@@ -58,7 +59,9 @@ class ProposalRecord:
 _COLUMNS = """p.id, p.base_id, p.fact, p.sentence, p.chunk_id, p.origin, p.proposed_by, p.turn_id, p.status,
     p.decided_by, p.decided_at, p.fact_id, p.created_at"""
 
-_ADD = text("""
+# what a person has the model remember is a write of theirs; what a model reads out of a passage is none
+_ADD = text(f"""
+WITH made AS (
 INSERT INTO proposals (id, base_id, fact, sentence, chunk_id, origin, proposed_by, turn_id, idempotency_key)
 SELECT n.id, CAST(:base_id AS uuid), CAST(n.fact AS jsonb), n.sentence, n.chunk_id, n.origin, n.proposed_by,
        n.turn_id, n.idempotency_key
@@ -67,7 +70,13 @@ FROM unnest(CAST(:ids AS uuid[]), CAST(:facts AS text[]), CAST(:sentences AS tex
      AS n (id, fact, sentence, chunk_id, origin, proposed_by, turn_id, idempotency_key)
 ORDER BY n.idempotency_key
 ON CONFLICT (base_id, idempotency_key) DO NOTHING
-""")
+RETURNING id, base_id, origin, proposed_by, turn_id
+)
+INSERT INTO audit (who, action, base_id, base, object, detail)
+SELECT m.proposed_by, '{Action.PROPOSAL_REMEMBERED}', b.id, b.name, CAST(m.id AS text),
+       jsonb_strip_nulls(jsonb_build_object('turn', m.turn_id))
+FROM made m JOIN bases b ON b.id = m.base_id WHERE m.origin = 'remember'
+""")  # noqa: S608 - only constants of this module are put together
 
 _OF_KEYS = text(f"""
 SELECT {_COLUMNS}, p.idempotency_key FROM proposals p

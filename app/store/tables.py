@@ -15,6 +15,7 @@ from sqlalchemy import (
     DateTime,
     Float,
     ForeignKey,
+    Identity,
     Index,
     Integer,
     LargeBinary,
@@ -190,6 +191,7 @@ turns = Table(
     ),
     Index("ix_turns_lease_until", "lease_until", postgresql_where=text("status = 'running'")),
     Index("ix_turns_conversation_id_created_at", "conversation_id", "created_at"),
+    Index("ix_turns_question_id", "question_id"),  # deleting a message looks for its turn
 )
 
 entities = Table(
@@ -237,7 +239,9 @@ facts = Table(
     Column("status", Text, nullable=False, server_default="asserted"),  # asserted | corrected | rejected | merged
     Column("confidence", Float, nullable=False, server_default="1"),  # 0 to 1
     Column("chunk_id", UUID(as_uuid=False), ForeignKey("chunks.id", ondelete="SET NULL")),  # the evidence
-    Column("quote", Text, nullable=False, server_default=""),  # the sentence of the chunk that says so
+    Column(
+        "quote", Text, nullable=False, server_default=""
+    ),  # the sentence of the chunk that says so; a trigger empties it when the chunk goes
     Column("origin", Text, nullable=False, server_default="import"),  # import | api | extraction | remember
     Column("fact_key", Text, nullable=False),  # hash of what it says: importing it again changes nothing
     CheckConstraint("(object_id IS NULL) <> (value IS NULL)", name="one_object"),
@@ -259,7 +263,7 @@ proposals = Table(
     Column("base_id", UUID(as_uuid=False), ForeignKey("bases.id", ondelete="CASCADE"), nullable=False),
     Column("fact", JSONB, nullable=False),  # a row as `facts import` takes it
     Column("sentence", Text, nullable=False),  # what the fact was read from
-    Column("chunk_id", UUID(as_uuid=False), ForeignKey("chunks.id", ondelete="SET NULL")),
+    Column("chunk_id", UUID(as_uuid=False), ForeignKey("chunks.id", ondelete="CASCADE")),  # the passage it stands in
     Column("origin", Text, nullable=False),  # remember | extraction
     Column("proposed_by", Text, nullable=False),
     Column("turn_id", UUID(as_uuid=False)),
@@ -271,6 +275,7 @@ proposals = Table(
     _created(),
     UniqueConstraint("base_id", "idempotency_key"),
     Index("ix_proposals_base_id_status", "base_id", "status", "created_at"),
+    Index("ix_proposals_chunk_id", "chunk_id", postgresql_where=text("chunk_id IS NOT NULL")),
 )
 
 # What became of each chunk that a model was asked to read facts from; the jobs themselves are procrastinate's, in a
@@ -343,6 +348,14 @@ harness_turns = Table(
 # Verdicts over time are counted over a base's answers of a stretch of time.
 Index("ix_messages_answered_at", messages.c.created_at, postgresql_where=text("role = 'assistant'"))
 
+# Which answers hold excerpts of a document, for when it is deleted.
+Index(
+    "ix_messages_source_documents",
+    func.jsonb_path_query_array(messages.c.sources, text("'$[*].\"document_id\"'")),
+    postgresql_using="gin",
+    postgresql_where=text("sources <> '[]'"),
+)
+
 # Bearer tokens (decision 0019). Only a hash of the secret is kept; a revoked token stays, for the record.
 tokens = Table(
     "tokens",
@@ -390,4 +403,21 @@ sessions = Table(
     Column("expires_at", DateTime(timezone=True), nullable=False),
     _created(),
     Index("ix_sessions_expires_at", "expires_at"),
+)
+
+# Who changed what (decision 0021). A trigger refuses UPDATE, DELETE and TRUNCATE; nothing here refers to another table,
+# so that a line outlives what it tells of. Never any text of messages or documents.
+audit = Table(
+    "audit",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Column("who", Text, nullable=False),  # an owner; local: at the server's machine; retention: the server itself
+    Column("action", Text, nullable=False),  # app/store/audit.py: Action
+    Column("base_id", UUID(as_uuid=False)),
+    Column("base", Text),  # its name at the time
+    Column("object", Text),  # the id of what was changed; of a member the owner
+    Column("detail", JSONB, nullable=False, server_default=text("'{}'")),  # ids, roles and counts
+    Index("ix_audit_at", "at"),
+    Index("ix_audit_object", "object", postgresql_where=text("object IS NOT NULL")),
 )

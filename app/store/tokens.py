@@ -12,6 +12,8 @@ from typing import Any
 from sqlalchemy import Row, text
 from sqlalchemy.exc import IntegrityError
 
+from app.store import audit
+from app.store.audit import Action, Line
 from app.store.engine import Database
 
 
@@ -87,13 +89,13 @@ FROM tokens t ORDER BY t.created_at, t.id
 
 _REVOKE = text("""
 UPDATE tokens SET revoked_at = now()
-WHERE revoked_at IS NULL AND (name = :named OR CAST(id AS text) = :named) RETURNING name
+WHERE revoked_at IS NULL AND (name = :named OR CAST(id AS text) = :named) RETURNING id, name
 """)
 
 _USED = text("UPDATE tokens SET last_used_at = now() WHERE id = ANY(CAST(:ids AS uuid[]))")
 
 
-async def add(database: Database, new: NewToken) -> bool:
+async def add(database: Database, new: NewToken, *, by: str = audit.LOCAL) -> bool:
     """Store a token with its bases, together. False where a live token has the name."""
     parameters: dict[str, object] = {
         "id": new.id,
@@ -106,8 +108,10 @@ async def add(database: Database, new: NewToken) -> bool:
         "days": new.days,
     }
     try:
-        async with database.single() as connection:
+        async with database.begin() as connection:
             await connection.execute(_ADD, parameters)
+            told = {"name": new.name, "owner": new.owner, "scope": new.scope, "bases": parameters["bases"]}
+            await audit.write(connection, [Line(by, Action.TOKEN_CREATED, object_id=new.id, detail=told)])
     except IntegrityError as error:
         if "uq_tokens_name" in str(error.orig):
             return False
@@ -147,10 +151,15 @@ async def list_all(database: Database) -> list[TokenRecord]:
     ]
 
 
-async def revoke(database: Database, named: str) -> str | None:
+async def revoke(database: Database, named: str, *, by: str = audit.LOCAL) -> str | None:
     """End a token by its name or its id; gives its name, None where no live token is meant."""
-    async with database.single() as connection:
-        return (await connection.execute(_REVOKE, {"named": named})).scalar_one_or_none()
+    async with database.begin() as connection:
+        row = (await connection.execute(_REVOKE, {"named": named})).one_or_none()
+        if row is None:
+            return None
+        line = Line(by, Action.TOKEN_REVOKED, object_id=str(row.id), detail={"name": row.name})
+        await audit.write(connection, [line])
+    return str(row.name)
 
 
 async def used(database: Database, token_ids: Collection[str]) -> None:

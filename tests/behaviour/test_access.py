@@ -76,6 +76,7 @@ CALLS = [
     ),
     Call("GET", "/api/settings", "read"),
     Call("POST", "/api/settings/doctor", "admin", everywhere=True),
+    Call("GET", "/api/audit", "admin", everywhere=True),
     Call("GET", "/v1/models", "read"),
     Call("GET", "/v1/models/{model:path}", "read"),
     Call("GET", "/api/conversations", "read"),

@@ -18,6 +18,7 @@ from app.knowledge.bulk import FileResult, ingest_paths
 from app.knowledge.ingest import Ingest, IngestLimits
 from app.knowledge.reader import ReaderLimits
 from app.knowledge.search import search
+from app.live.memory import MemoryLog
 from app.store import bases, reading
 from app.store.engine import Database
 from app.store.ids import new_id
@@ -67,7 +68,7 @@ async def library(database: Database) -> AsyncGenerator[Library]:
     app = FastAPI()
     refusals.install(app)
     app.add_middleware(Access, gate=None, database=database)
-    app.include_router(base_routes.router(database))
+    app.include_router(base_routes.router(database, MemoryLog()))
     app.include_router(document_routes.router(database, ingest))
     name = f"lib-{new_id()}"
     made = await bases.create(database, name)
@@ -422,7 +423,7 @@ async def test_chunks_of_an_older_segmentation_get_new_vectors(database: Databas
 async def test_the_schema_of_the_routes_is_complete(library: Library) -> None:
     """Every route names its answer; the upload names its field."""
     app = FastAPI()
-    app.include_router(base_routes.router(library.database))
+    app.include_router(base_routes.router(library.database, MemoryLog()))
     app.include_router(document_routes.router(library.database, library.ingest))
     paths = app.openapi()["paths"]
     upload = paths["/api/bases/{base}/documents"]["post"]

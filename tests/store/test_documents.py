@@ -281,9 +281,9 @@ async def test_bases_keep_their_names_apart(database: Database) -> None:
     changed = await bases.get(database, name)
     assert changed is not None
     assert changed.description == "e"
-    assert await bases.delete(database, name)
-    assert not await bases.delete(database, name)
-    assert await bases.delete(database, other)
+    assert await bases.delete(database, name) is not None
+    assert await bases.delete(database, name) is None
+    assert await bases.delete(database, other) is not None
     assert (await bases.ensure_default(database)).name == "default"
 
 

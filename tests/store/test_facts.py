@@ -473,7 +473,7 @@ async def test_entities_are_found_by_any_part_of_a_name(database: Database, base
 
 
 async def test_a_deleted_document_takes_the_passage_and_leaves_the_fact(database: Database, base: str) -> None:
-    """Its quote stays; a merge carries passages that are still there."""
+    """Its quote goes with the passage (decision 0021); a merge carries passages that are still there."""
     await ready(database, base, "a.md", "A leads B.")
     await ready(database, base, "b.md", "A left C.")
     await take(
@@ -489,5 +489,5 @@ async def test_a_deleted_document_takes_the_passage_and_leaves_the_fact(database
     await take(database, base, row("D", "is", value="new"))
     ids = {name: one.id for name, one in (await known(database, base)).items()}
     await corrections.merge(database, base, ids["A"], ids["D"])
-    kept = {fact.quote: fact.evidence for fact in await believed(database, base) if fact.quote}
-    assert kept == {"A leads B.": None, "A left C.": second.evidence}
+    moved = {fact.claim.predicate: (fact.quote, fact.evidence) for fact in await believed(database, base)}
+    assert moved == {"leads": ("", None), "left": ("A left C.", second.evidence), "is": ("", None)}
