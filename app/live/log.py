@@ -162,6 +162,13 @@ class LiveLog(Protocol):
         """End a turn's log here without a terminal frame, and its readers: another process has the turn, or nobody."""
         ...
 
+    async def forget(self, turn_ids: Collection[str]) -> None:
+        """Drop all that is left of these turns' logs, wherever it is kept, and end their readers: they were deleted.
+
+        Best effort where other processes hold it: what they keep expires.
+        """
+        ...
+
     @property
     def attached_readers(self) -> int:
         """How many readers are attached here."""

@@ -158,6 +158,10 @@ class MemoryLog:
             self.drop(turn)
             turn.abandon()
 
+    async def forget(self, turn_ids: Collection[str]) -> None:
+        for turn_id in turn_ids:
+            self.abandon(turn_id)
+
     def followed(self) -> Collection[str]:
         return [turn.turn_id for turn in self._turns.values() if turn.readers and not turn.owned and not turn.closed]
 

@@ -18,6 +18,7 @@ from app.live.memory import MemoryLog
 from app.live.memory_turn import NO_OWNER, MemoryTurn
 from app.live.redis_keys import (
     EVERYONE,
+    FORGET,
     FRAME,
     RELEASED,
     SIGNALS_KEPT,
@@ -107,6 +108,8 @@ class Follower:
         self.hear: Callable[[Signal], None] | None = None
         self.on_return: Callable[[], None] | None = None
         """Called when the server is there again after it was away; it may have lost all it had."""
+        self.on_forgotten: Callable[[str], None] | None = None
+        """Called with each turn that some process was told to forget."""
 
     @asynccontextmanager
     async def following(self, turn_id: str) -> AsyncGenerator[MemoryTurn]:
@@ -210,6 +213,10 @@ class Follower:
                 mirror.take(EntryId.parse(entry_id), fields)
 
     def _signal(self, fields: dict[bytes, bytes]) -> None:
+        if FORGET in fields and self.on_forgotten is not None:
+            for turn_id in fields[FORGET].decode().split():
+                self.on_forgotten(turn_id)
+            return
         if self.hear is None:
             return
         if STOP in fields:

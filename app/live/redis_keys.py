@@ -24,6 +24,7 @@ SNAPSHOT = b"snapshot"
 STOP = b"stop"
 WAKE = b"wake"
 RELEASED = b"released"
+FORGET = b"forget"
 
 SIGNALS_KEPT = 1_000
 SIGNALS_TTL_S = 3600

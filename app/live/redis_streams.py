@@ -16,7 +16,7 @@ from app.live.log import KEEP_S, LogUnavailable, Position, Signal, StopAsked, St
 from app.live.memory import MemoryLog, MemoryReader
 from app.live.memory_turn import MemoryTurn
 from app.live.redis_follow import BLOCK_S, Follower
-from app.live.redis_keys import RELEASED, STOP, TIMEOUT_S, TROUBLE, connect, last_entry, turn_key
+from app.live.redis_keys import FORGET, RELEASED, STOP, TIMEOUT_S, TROUBLE, connect, last_entry, turn_key
 from app.live.redis_pump import BATCH_S, Lane, Pump
 
 FLUSH_S = 2.0
@@ -62,6 +62,7 @@ class RedisLog:
         self._pump = Pump(self._pumping, keep_s=keep_s, lost=self._lose)
         self._follower = Follower(self._memory, waiting=self._waiting, commands=self._commands, replica=replica)
         self._follower.on_return = self._pump.look_again
+        self._follower.on_forgotten = self.abandon
         self._tasks: list[asyncio.Task[None]] = []
 
     where = "Redis Streams"
@@ -125,6 +126,18 @@ class RedisLog:
     def abandon(self, turn_id: str) -> None:
         self._pump.forget(turn_id)
         self._memory.abandon(turn_id)
+
+    async def forget(self, turn_ids: Collection[str]) -> None:
+        if not turn_ids:
+            return
+        for turn_id in turn_ids:
+            self.abandon(turn_id)
+        # before the streams go: whoever writes one must send no more
+        await self._tell(None, {FORGET: b" ".join(turn_id.encode() for turn_id in turn_ids)})
+        try:
+            await self._commands.delete(*map(turn_key, turn_ids))
+        except TROUBLE as error:
+            _log.warning("live_log_not_deleted", turns=len(turn_ids), error=str(error))
 
     def followed(self) -> Collection[str]:
         return self._memory.followed()

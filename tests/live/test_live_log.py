@@ -340,6 +340,18 @@ async def test_an_owner_that_knows_only_a_number_begins_with_a_snapshot(log: Liv
     assert [frame.id for frame in await late.read_all()] == ["t1:41", "t1:42"]
 
 
+async def test_a_deleted_turns_log_is_not_kept(log: LiveLog) -> None:
+    """Law 5 ends where the conversation is deleted: a late tab gets nothing, and who still reads is ended."""
+    turn = begin(log)
+    turn.say("secret")
+    tab = await attach(log, turn, None)
+    await tab.read_all()
+    turn.append(DONE)
+    await carried(log)
+    await log.forget(["t1", "unknown"])
+    assert await log.attach("t1", None, running=False) is None
+
+
 async def test_an_abandoned_turn_ends_its_readers_without_an_end(log: LiveLog) -> None:
     """They come back, to wherever the turn is now."""
     turn = forty(log)

@@ -254,6 +254,27 @@ async def test_nothing_is_left_of_turns_that_ended(redis: RedisServer) -> None:
         assert (writes._pump._dirty, writes.live_turns) == ({}, 0)
 
 
+async def test_a_turn_that_was_deleted_is_forgotten_by_every_process_at_once(logs: list[RedisLog], client: Any) -> None:
+    """By the one that runs it too, which sends no more; no expiry is waited for."""
+    owner, reading, deleting = logs
+    turn, ended = begin(owner), begin(owner, turn_id="t0")
+    ended.append(DONE)
+    turn.say("secret")
+    tab = await attach(reading, turn, None)
+    await tab.read_all()
+    assert await client.exists(turn_key("t1"), turn_key("t0")) == 2
+    await deleting.forget(["t1", "t0"])
+    assert await client.exists(turn_key("t1"), turn_key("t0")) == 0
+    await tab.read_all()
+    assert (tab.over, tab.reader.finished) == (True, False)
+    await until(lambda: owner.live_turns == 0)
+    turn.say("more")
+    await owner._pump.flush(SOON_S)
+    assert await client.exists(turn_key("t1")) == 0
+    for log in logs:
+        assert await log.attach("t0", None, running=False) is None
+
+
 async def test_signals_reach_the_processes_they_are_meant_for(logs: list[RedisLog]) -> None:
     """A stop the process that runs the turn, wherever it was asked for; released turns everybody else."""
     heard: dict[int, list[Signal]] = {0: [], 1: [], 2: []}
