@@ -137,6 +137,67 @@ def doctor() -> None:
 
 
 @main.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--overwrite", is_flag=True, help="Replace FILE if it is there.")
+def backup(file: Path, *, overwrite: bool) -> None:
+    """Write everything the database holds to FILE, while servers run or not."""
+    from app.cli.backup import make
+
+    make(file, overwrite=overwrite)
+
+
+@main.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--replace", is_flag=True, help="Drop what the database holds.")
+def restore(file: Path, *, replace: bool) -> None:
+    """Put the backup FILE into the database, whole or not at all, and bring it to the current schema."""
+    from app.cli.backup import restore_from
+
+    restore_from(file, replace=replace)
+
+
+class AuditOptions(TypedDict):
+    """The options of `audit list`."""
+
+    who: str | None
+    action: str | None
+    base: str | None
+    object_id: str | None
+    since: str | None
+    limit: int
+    as_json: bool
+
+
+@main.group()
+def audit() -> None:
+    """Who changed what, and when; lines are never changed."""
+
+
+@audit.command("list")
+@click.option("--who", help="Only what this owner did.")
+@click.option("--action", help="Only this action, such as document.deleted.")
+@click.option("--base", help="Only what was done in the base of this name.")
+@click.option("--object", "object_id", help="Only what was done to the object of this id.")
+@click.option("--since", help="Only from then on: a year, a month, a day or an instant.")
+@click.option("--limit", default=100, show_default=True, type=click.IntRange(1, 1_000_000), help="So many at most.")
+@click.option("--json", "as_json", is_flag=True, help="Print each line as a line of JSON.")
+def audit_list(**given: Unpack[AuditOptions]) -> None:
+    """Show the audit, newest first."""
+    from app.cli.audit import Wanted, show
+
+    show(Wanted(**given))
+
+
+@audit.command("prune")
+@click.option("--days", required=True, type=click.IntRange(1, 36_500), help="Keep the lines of so many days.")
+def audit_prune(days: int) -> None:
+    """Delete lines older than that many days, and leave one that says so."""
+    from app.cli.audit import prune
+
+    prune(days)
+
+
+@main.command()
 @BASE
 def mcp(base: str) -> None:
     """Serve the tools over stdin and stdout, for an MCP client that starts this command."""

@@ -13,13 +13,13 @@ from typing import Any, Self
 from psycopg import AsyncCursor
 from psycopg.abc import Params
 from psycopg.conninfo import make_conninfo
-from psycopg.pq import Conninfo, TransactionStatus
+from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow
-from sqlalchemy import URL, make_url, text
+from sqlalchemy import URL, text
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.store import proposals
+from app.store import libpq, proposals
 from app.store.engine import Database
 from app.store.proposals import NewProposal
 
@@ -165,28 +165,13 @@ def connection_arguments(*, pooler: bool) -> dict[str, Any]:
 
 
 def conninfo(url: str | URL, *, pooler: bool = False) -> str:
-    """The address for libpq: of any URL that `app.store.engine.async_url` takes, a unix socket's too.
-
-    What libpq doesn't know (asyncpg's own options) is left out; asyncpg's `ssl` is libpq's `sslmode`. Behind a `pooler`
-    nothing is set at the start of a session.
-    """
-    parsed = make_url(url.replace("postgres://", "postgresql://", 1) if isinstance(url, str) else url)
-    known = {option.keyword.decode() for option in Conninfo.get_defaults()}
-    query = {name: value if isinstance(value, str) else ",".join(value) for name, value in parsed.query.items()}
-    if "ssl" in query:
-        query.setdefault("sslmode", query["ssl"])
-    parts: dict[str, str | int | None] = {
-        "host": parsed.host,
-        "port": parsed.port,
-        "user": parsed.username,
-        "password": parsed.password,
-        "dbname": parsed.database,
-        "application_name": "turnstream jobs",
-        **{name: value for name, value in query.items() if name in known},
-    }
-    if not pooler:
-        parts["options"] = f"{query.get('options', '')} -c search_path={SCHEMA},public".strip()
-    return make_conninfo("", **parts)
+    """The address for libpq, with the search path. Behind a `pooler` nothing is set at the start of a session."""
+    parts = libpq.parameters(url)
+    parts.setdefault("application_name", "turnstream jobs")
+    if pooler:
+        return make_conninfo("", **parts)
+    options = f"{parts.pop('options', '')} -c search_path={SCHEMA},public".strip()
+    return make_conninfo("", **parts, options=options)
 
 
 async def enqueue(database: Database, base_id: str, *, planner: int, after: str, limit: int) -> str | None:

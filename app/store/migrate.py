@@ -45,7 +45,7 @@ def upgrade(url: URL | str, revision: str = "head") -> None:
     at = current(url)
     if at == (head() if revision == "head" else revision):
         return
-    if at is not None and at not in _revisions():
+    if at is not None and at not in revisions():
         raise MigrationError(
             f"the database is at revision {at}, which this version does not know (its newest is {head()}): "
             "run the newer version that made it, or restore a backup"
@@ -65,7 +65,7 @@ def current(url: URL | str) -> str | None:
 
 def head() -> str:
     """The newest revision that this code has."""
-    return max(_revisions())
+    return max(revisions())
 
 
 def folder() -> Path:
@@ -111,7 +111,8 @@ def _alembic(url: URL | str, direction: Literal["upgrade", "downgrade"], revisio
     run_locked(url, work)
 
 
-def _revisions() -> set[str]:
+def revisions() -> set[str]:
+    """Every revision that this code knows."""
     return {file.name.partition("_")[0] for file in (folder() / "versions").glob("[0-9]*_*.py")}
 
 

@@ -22,8 +22,9 @@ from sqlalchemy import URL, Connection, text
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
 
-from app.store import migrate
+from app.store import backup, migrate, pg_programs, restore
 from app.store.embedded import EmbeddedConfig, EmbeddedPostgres
+from app.store.embedded.binaries import installed
 from app.store.migrate import LOCK_KEY, MigrationError
 from app.store.tables import metadata
 from tests.harness.postgres import PostgresServer, run_sql
@@ -271,8 +272,15 @@ def oldest_postgres() -> Generator[URL]:
         shutil.rmtree(room)
 
 
-async def test_the_oldest_supported_postgres_takes_every_migration(oldest_postgres: URL) -> None:
-    """Debian 12 has 15: nothing in a migration may need more."""
+async def test_the_oldest_supported_postgres_takes_every_migration(oldest_postgres: URL, tmp_path: Path) -> None:
+    """Debian 12 has 15: nothing in a migration may need more, nor a backup by the newer programs of the wheel."""
     await upgrade(oldest_postgres)
     assert str(await run_sql(oldest_postgres, "SHOW server_version")).startswith("15.")
+    assert await differences(oldest_postgres) == []
+    await run_sql(oldest_postgres, "INSERT INTO bases (id, name) VALUES (gen_random_uuid(), 'kept')")
+    programs = pg_programs.find([installed()], server_major=15)
+    made = await asyncio.to_thread(backup.make, oldest_postgres, tmp_path / "a.dump", programs, overwrite=False)
+    await run_sql(oldest_postgres, "DELETE FROM bases")
+    await asyncio.to_thread(restore.restore, oldest_postgres, made.path, programs, replace=True)
+    assert await run_sql(oldest_postgres, "SELECT string_agg(name, ' ' ORDER BY name) FROM bases") == "default kept"
     assert await differences(oldest_postgres) == []

