@@ -8,6 +8,7 @@ may be kept from one transaction to the next. The store keeps nothing itself: it
 locks a transaction's. What the two drivers keep, prepared statements, `pooler` turns off (case D02).
 """
 
+import asyncio
 import math
 import time
 from collections.abc import AsyncGenerator, Generator
@@ -91,6 +92,7 @@ class Database:
     ) -> None:
         self.pooler = pooler
         self.size = pool_size
+        self._room = asyncio.Semaphore(pool_size)
         self._prepared = NOTHING_PREPARED if pooler else {}
         milliseconds = str(round(statement_timeout_s * 1000))
         ended = {} if pooler else dict.fromkeys(ENDED_BY_THE_SERVER, milliseconds)
@@ -120,7 +122,7 @@ class Database:
             IntegrityError: a constraint said no; the caller knows what that means.
         """
         with self._as_unavailable():
-            async with self.engine.begin() as connection:
+            async with self._in_turn(), self.engine.begin() as connection:
                 yield connection
 
     @asynccontextmanager
@@ -129,14 +131,14 @@ class Database:
         three. An error leaves nothing of it. Raises as `begin`.
         """
         with self._as_unavailable():
-            async with self._each_alone.connect() as connection:
+            async with self._in_turn(), self._each_alone.connect() as connection:
                 yield connection
 
     @asynccontextmanager
     async def read(self) -> AsyncGenerator[AsyncConnection, None]:
         """A connection for one read; nothing it does is committed. Raises as `begin`."""
         with self._as_unavailable():
-            async with self.engine.connect() as connection:
+            async with self._in_turn(), self.engine.connect() as connection:
                 yield connection
 
     @asynccontextmanager
@@ -155,11 +157,38 @@ class Database:
         finally:
             await engine.dispose()
 
+    @asynccontextmanager
+    async def _in_turn(self) -> AsyncGenerator[None, None]:
+        """Room for one connection, in the order of asking. The pool's own queue gives one that comes back to whoever
+        asks next, so that in a crowd those who wait may wait for good (sqlalchemy/sqlalchemy issue 7679 on GitHub).
+
+        Raises:
+            PoolTimeout: there was none in the pool's time for it.
+        """
+        if self._room.locked():
+            try:
+                async with asyncio.timeout(self._pool.timeout()):
+                    await self._room.acquire()
+            except TimeoutError as error:
+                raise PoolTimeout(f"no connection of {self.size} came back in time") from error
+        else:
+            await self._room.acquire()
+        try:
+            yield
+        finally:
+            self._room.release()
+
     @property
     def connections_used(self) -> int:
         """How many connections are out right now."""
+        return self._pool.checkedout()
+
+    @property
+    def _pool(self) -> QueuePool:
         pool = self.engine.pool
-        return pool.checkedout() if isinstance(pool, QueuePool) else 0
+        if not isinstance(pool, QueuePool):
+            raise TypeError(f"{pool!r} has no bound")
+        return pool
 
     async def aclose(self) -> None:
         await self.engine.dispose()
