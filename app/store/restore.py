@@ -8,6 +8,7 @@ transaction goes what is replaced. Blocking: for a command.
 import asyncio
 import subprocess
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
 from typing import IO
@@ -25,7 +26,6 @@ from app.store.migrate import LOCK_KEY
 from app.store.pg_programs import BackupError, Programs, Target
 from app.store.tables import metadata
 
-_FUNCTIONS = ("audit_only_grows", "quote_goes_with_its_passage")
 _UNKNOWN_BEFORE_17 = b"SET transaction_timeout = 0;\n"
 _PIECE = 1024 * 1024
 
@@ -34,6 +34,12 @@ SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = 'public' AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
   AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.objid = c.oid AND d.deptype = 'e')
 ORDER BY c.relname
+"""
+
+_FUNCTIONS = """
+SELECT format('%I.%I(%s)', n.nspname, p.proname, pg_get_function_identity_arguments(p.oid))
+FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+WHERE n.nspname = 'public' AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.objid = p.oid AND d.deptype = 'e')
 """
 
 _USERS = """
@@ -70,19 +76,19 @@ def restore(url: URL, path: Path, programs: Programs, *, replace: bool) -> str:
     return found.revision
 
 
+@dataclass(frozen=True, slots=True)
 class _Before:
-    """What the database holds, all of it ours."""
+    """What the database holds, all of it ours; functions as SQL names them."""
 
-    def __init__(self, tables: list[str], major: int) -> None:
-        self.tables = tables
-        self.major = major
+    tables: list[str]
+    functions: list[str]
 
 
 def _look(url: URL, *, replace: bool) -> _Before:
     with _connected(url) as connection:
         held = [str(row[0]) for row in connection.execute(_HELD)]
         users = connection.execute(_USERS).fetchone()
-        major = connection.info.server_version // 10_000
+        functions = [str(row[0]) for row in connection.execute(_FUNCTIONS)]
     if users is not None and users[0]:
         raise BackupError(
             f"turnstream is using this database ({users[0]} connections): stop every server and command first"
@@ -97,7 +103,7 @@ def _look(url: URL, *, replace: bool) -> _Before:
         raise BackupError(
             "the database is not empty: restore into an empty one, or say --replace to lose what this one holds"
         )
-    return _Before(held, major)
+    return _Before(held, functions)
 
 
 def _preamble(before: _Before) -> bytes:
@@ -106,8 +112,9 @@ def _preamble(before: _Before) -> bytes:
     if before.tables:
         named = ", ".join(sql.Identifier("public", table).as_string() for table in before.tables)
         lines.append(f"DROP TABLE {named} CASCADE;")
-    lines += [f"DROP FUNCTION IF EXISTS public.{name}();" for name in _FUNCTIONS]
-    lines += ["DROP SCHEMA IF EXISTS procrastinate CASCADE;", ""]
+        lines += [f"DROP ROUTINE {function};" for function in before.functions]
+        lines.append("DROP SCHEMA IF EXISTS procrastinate CASCADE;")
+    lines.append("")
     return "\n".join(lines).encode()
 
 

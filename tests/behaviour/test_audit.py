@@ -57,7 +57,9 @@ async def test_each_change_leaves_its_line(audited: App, endpoint: ScriptedEndpo
     await ok(app, "POST", f"/beta/entities/{ada}/merge", json={"into": bea})
     remembered = [{"subject": "Cy", "predicate": "has", "value": value} for value in (MARKER, "none")]
     remember = call(("remember", {"text": f"Cy has {MARKER}, or none.", "facts": remembered}))
-    turn = await app.ask(f"Keep this. {endpoint.script(remember, text('It waits.'))}", base="beta")
+    turn = await app.ask(
+        f"Remember that Cy has {MARKER}, or none. {endpoint.script(remember, text('It waits.'))}", base="beta"
+    )
     yes, no = (p["id"] for p in (await ok(app, "GET", "/beta/proposals"))["proposals"])
     nodded = await ok(app, "POST", f"/beta/proposals/{yes}/accept")
     await ok(app, "POST", f"/beta/proposals/{no}/refuse")

@@ -60,6 +60,7 @@ SEEDS: dict[str, str] = {
         INSERT INTO sessions (secret_hash, token_id, owner, scope, expires_at) VALUES ('\\x02', u(70), 'ann', 'read', now());
         UPDATE turns SET may_write = false WHERE id = u(11)""",
     "0008": "INSERT INTO audit (who, action, object) VALUES ('ann', 'base.deleted', 'x')",
+    "0009": "PERFORM count_running_turns('ann')",
 }
 """What a running version of each revision leaves, in what that revision brought; `u(n)` is an id."""
 
