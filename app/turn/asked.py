@@ -21,12 +21,12 @@ _POLITE = (
     "please|pls|and|then|also|now|just|kindly|so|but|to|let's|let us|can you|could you|would you|will you"
     "|you (?:should|must|may|can|could)"
 )
-_ENGLISH = re.compile(
+_ENGLISH = (
     rf"(?:^|[.!?;:,()\[\]\"“”\n\-–—]|\b(?:{_POLITE})\b)[\s,]*(?:{_VERBS})\b"
     r"|\b(?:that|this|it|which)(?:'s| is| was) (?:wrong|incorrect|mistaken|outdated|not (?:right|true|correct))\b"
     r"|(?:^|[.!?;:,\n])\s*(?:correction|fyi|for the record)\b"
 )
-_CHINESE = re.compile(
+_CHINESE = (
     "记住|記住|记下|記下|记一下|記一下|记录(?:一下|下|：|:|，|,)|(?:请|帮我|幫我)(?:你|您)?(?:记|記|存|加|录入|錄入|添加|保存|补充|更新|修改)"
     "|別忘|别忘|不要忘|备注(?:一下|：|:)|保存(?:一下|下来|：|:)|存下来|存起来|(?:添加|加入|加|存|记|录入)(?:到|进|入)"
     "|更正|纠正|糾正|改成|改为|改為|更新为|更新為|不对[，,。！]|错了|錯了"
@@ -73,4 +73,4 @@ class Asked:
 def asks_to_keep(message: str) -> bool:
     """Whether a message asks to keep, add or correct something, in English or Chinese."""
     folded = unicodedata.normalize("NFKC", message).lower().replace("’", "'")
-    return _ENGLISH.search(folded) is not None or _CHINESE.search(folded) is not None
+    return any(re.search(pattern, folded) for pattern in (_ENGLISH, _CHINESE))  # compiled when first wanted
