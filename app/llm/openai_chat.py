@@ -3,7 +3,7 @@
 Decides when to read, for how long to wait and what kind of body came; sends a request once (retries are
 app/turn/policy.py's; a kept connection that was closed meanwhile is replaced by direct.py). What bytes, chunks and
 refusals mean is next door: event_stream, reply, failures.
-Clocks: connecting has a timeout, silence has one (httpx's read timeout), progress has one (read_ahead, case P15),
+Clocks: connecting has a timeout, silence has one (httpx's read timeout), progress has one (Reading, case P15),
 and there is no total. Closing the generator closes the connection at once (case S04).
 
 Hot path. CPU per token against a bare loop over httpx's aiter_raw on the same stream, 20 streams of 400 tokens with
@@ -12,7 +12,7 @@ where the reader gets 400 tokens as about three deltas.
 """
 
 from collections.abc import AsyncGenerator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, nullcontext
 from typing import cast
 
 import httpx
@@ -21,14 +21,16 @@ import structlog
 
 from app.llm.capabilities import Capabilities
 from app.llm.connections import Connections
+from app.llm.direct import BODY, Body
 from app.llm.endpoint import EndpointConfig
 from app.llm.event_stream import EventStream, EventTooLarge
 from app.llm.failures import Asked, Interrupted, ModelFailure, Unreachable, classify
 from app.llm.model import Feature, ModelEvent, ModelRequest, ModelTurn, ReasoningDelta, TextDelta
 from app.llm.provider_error import MAX_BODY_BYTES, Redactor
-from app.llm.read_ahead import ReadAhead, Stalled
+from app.llm.read_ahead import ReadAhead, Reading, Stalled
 from app.llm.reply import Reply
 from app.llm.shape import Profile, Shaped, shape
+from app.llm.straight import Straight
 from app.llm.transport import TRANSPORT_ERRORS, from_transport
 
 __all__ = ["EndpointConfig", "OpenAIChat"]
@@ -92,7 +94,7 @@ class OpenAIChat:
         )
         async with (
             self._response(shaped, asked) as response,
-            ReadAhead(_chunks(response), response.aclose) as reader,
+            _reading(response) as reader,
         ):
             if not response.is_success:
                 raise classify(response.status_code, response.headers, await _refusal(reader), asked=asked)
@@ -139,7 +141,7 @@ class _Body:
     """The body of one successful response while it is read: a stream of events, or one whole JSON reply."""
 
     def __init__(
-        self, response: httpx.Response, reader: ReadAhead, reply: Reply, config: EndpointConfig, asked: Asked
+        self, response: httpx.Response, reader: Reading, reply: Reply, config: EndpointConfig, asked: Asked
     ) -> None:
         self._type = response.headers.get("content-type", "no content type").partition(";")[0].strip().lower()
         self._reader = reader
@@ -230,7 +232,7 @@ class _Body:
             return []
 
 
-def _chunks(response: httpx.Response) -> AsyncGenerator[bytes, None]:
+def _reading(response: httpx.Response) -> AbstractAsyncContextManager[Reading]:
     """The body's bytes as they come. Identity is asked for; what is compressed anyway is decoded step by step (S02).
 
     Raises:
@@ -239,11 +241,14 @@ def _chunks(response: httpx.Response) -> AsyncGenerator[bytes, None]:
     codings = {coding.strip().lower() for coding in response.headers.get("content-encoding", "").split(",")} - {""}
     if not codings <= _DECODED:
         raise Unreachable(f"The reply is compressed as {', '.join(sorted(codings))}.", transient=False)
+    body: object = response.extensions.get(BODY)
+    if isinstance(body, Body) and codings <= {"identity"}:
+        return nullcontext(Straight(body))
     chunks = response.aiter_bytes() if codings - {"identity"} else response.aiter_raw()
-    return cast("AsyncGenerator[bytes, None]", chunks)
+    return ReadAhead(cast("AsyncGenerator[bytes, None]", chunks), response.aclose)
 
 
-async def _refusal(reader: ReadAhead) -> bytes:
+async def _refusal(reader: Reading) -> bytes:
     """The body of a refusal, as much as comes soon; a body that breaks off has said enough with its status."""
     body = b""
     reader.expect_within(_REFUSAL_S)

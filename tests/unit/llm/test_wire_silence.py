@@ -12,14 +12,16 @@ import httpx
 import pytest
 
 from app.llm.capabilities import Capabilities
-from app.llm.direct import DirectTransport
+from app.llm.direct import BODY, DirectTransport
 from app.llm.failures import Interrupted, ModelFailure, Unreachable
 from app.llm.model import ModelRequest, TextDelta, UserMessage
 from app.llm.openai_chat import EndpointConfig, OpenAIChat
 from app.llm.provider_error import Redactor
 from app.llm.read_ahead import ReadAhead, Stalled
+from app.llm.straight import Straight
 from app.llm.transport import LASTING, WORDS, from_transport
 from tests.harness.scripted_endpoint import MUTE, RESET, Reply, ScriptedEndpoint, event, finish, stream, text
+from tests.unit.llm.raw_server import RawServer, direct, on_both_loops
 from tests.unit.llm.reading import ask, broken
 from tests.unit.llm.small_proxy import SmallProxy
 
@@ -219,21 +221,32 @@ async def test_cancelling_before_headers_closes_the_connection(endpoint: Scripte
     await seen.closed.wait()
 
 
+@pytest.mark.parametrize("by_proxy", [False, True], ids=["direct", "proxy"])
 async def test_a_slow_reader_loses_nothing(
-    endpoint: ScriptedEndpoint, model: OpenAIChat, monkeypatch: pytest.MonkeyPatch
+    by_proxy: bool, endpoint: ScriptedEndpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Reading ahead stops at its bound and goes on when there is room."""
+    """What waits for it is bounded: reading stops there and goes on when there is room."""
     monkeypatch.setattr("app.llm.read_ahead.MAX_AHEAD_BYTES", 1000)
+    monkeypatch.setattr("app.llm.http1.HIGH_BYTES", 1000)
+    monkeypatch.setattr("app.llm.http1.MAX_BARREN_BYTES", 1000)
     words = "x" * 20_000
     script = endpoint.script(text(words, size=40))
     received = ""
-    async with aclosing(model.stream(ModelRequest((UserMessage(f"q {script}"),)))) as events:
-        async for part in events:
-            if isinstance(part, TextDelta):
-                received += part.text
-                for _ in range(3):
-                    await asyncio.sleep(0)
+    async with SmallProxy() as proxy:
+        if by_proxy:
+            monkeypatch.setenv("HTTP_PROXY", proxy.url)
+            monkeypatch.setenv("NO_PROXY", "")
+        async with (
+            client(endpoint.base_url) as model,
+            aclosing(model.stream(ModelRequest((UserMessage(f"q {script}"),)))) as events,
+        ):
+            async for part in events:
+                if isinstance(part, TextDelta):
+                    received += part.text
+                    for _ in range(3):
+                        await asyncio.sleep(0)
     assert received == words
+    assert bool(proxy.requests) == by_proxy
 
 
 async def _source(*chunks: bytes, error: Exception | None = None) -> AsyncGenerator[bytes, None]:
@@ -269,6 +282,24 @@ async def test_a_deadline_that_passed_while_the_owner_worked_still_counts() -> N
         await asyncio.sleep(0.03)
         with pytest.raises(Stalled):
             await reader.take()
+
+
+@on_both_loops
+async def test_on_a_connection_of_ours_what_came_before_the_deadline_is_taken_after_it() -> None:
+    """The deadline passed while the owner worked: what had come by then is given, and only the next wait is Stalled."""
+    async with RawServer() as server, direct() as (_, http):
+        asking = asyncio.create_task(http.send(http.build_request("POST", server.url, content=b"{}"), stream=True))
+        peer = await server.accept()
+        await peer.request()
+        peer.say(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", b"a")
+        response = await asking
+        reader = Straight(response.extensions[BODY])
+        reader.expect_within(0.01)
+        await asyncio.sleep(0.03)
+        assert await reader.take() == b"a"
+        with pytest.raises(Stalled):
+            await reader.take()
+        await response.aclose()
 
 
 async def test_closing_waits_for_the_source_though_cancelled_twice() -> None:
