@@ -26,7 +26,7 @@ AT_ONCE = 16
 _ENTRY = re.compile(rb"^\S+ \S+ \S+ \[\d+\] (?=[A-Z]+: )", re.MULTILINE)
 _STATEMENT = re.compile(rb"LOG:  (?:statement|execute [^:]*): (.*)", re.DOTALL)
 _CONTROL = re.compile(r"(BEGIN|COMMIT|ROLLBACK|SAVEPOINT|RELEASE|;)")
-_CHECKPOINT = "UPDATE turns SET draft"
+_CHECKPOINT = "WITH d AS ( SELECT * FROM unnest"
 
 
 async def log_statements(folder: Path, level: str) -> None:

@@ -37,10 +37,12 @@ class Answer:
 
 _SAVE = text("""
 WITH t AS (
-    UPDATE turns SET status = :status, finished_at = now(), checkpoint = NULL, draft = NULL,
+    UPDATE turns SET status = :status, finished_at = now(), checkpoint = NULL,
                      error_code = :error_code, answer_id = CAST(:answer_id AS uuid), last_seq = :last_seq
     WHERE id = CAST(:turn_id AS uuid) AND status = 'running' AND replica = :replica AND attempt = :attempt
-    RETURNING conversation_id, question_id
+    RETURNING id, conversation_id, question_id
+), pieces AS (
+    DELETE FROM turn_pieces p USING t WHERE p.turn_id = t.id
 ), replaced AS (
     DELETE FROM messages a USING t, messages q
     WHERE q.id = t.question_id AND a.conversation_id = t.conversation_id AND a.position > q.position

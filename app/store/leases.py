@@ -20,11 +20,16 @@ TAKE_AT_ONCE = 20
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What a running turn writes down. `checkpoint` is encoded JSON, None where it hasn't changed."""
+    """What a running turn writes down. `checkpoint` is encoded JSON, None where it hasn't changed.
+
+    `piece` is the text that follows the first `at` characters, None for none; written again it may be longer. What an
+    owner has written stands in place of all that earlier ones had, from its first piece on, were that one empty.
+    """
 
     turn_id: str
     attempt: int
-    content: str
+    at: int
+    piece: str | None
     last_seq: int
     checkpoint: bytes | None
 
@@ -44,11 +49,29 @@ class LostTurn:
 
 
 _WRITE = text("""
-UPDATE turns SET draft = d.content, last_seq = d.last_seq,
-                 checkpoint = coalesce(CAST(d.checkpoint AS jsonb), turns.checkpoint)
-FROM unnest(CAST(:ids AS uuid[]), CAST(:attempts AS int[]), CAST(:contents AS text[]), CAST(:seqs AS int[]),
-            CAST(:checkpoints AS text[])) AS d(id, attempt, content, last_seq, checkpoint)
-WHERE turns.id = d.id AND turns.attempt = d.attempt AND turns.replica = :replica AND turns.status = 'running'
+WITH d AS (
+    SELECT * FROM unnest(CAST(:ids AS uuid[]), CAST(:attempts AS int[]), CAST(:ats AS int[]), CAST(:pieces AS text[]),
+                         CAST(:seqs AS int[]), CAST(:checkpoints AS text[]))
+             AS d(id, attempt, at, piece, last_seq, checkpoint)
+), ours AS (
+    UPDATE turns SET last_seq = d.last_seq, checkpoint = coalesce(CAST(d.checkpoint AS jsonb), turns.checkpoint)
+    FROM d
+    WHERE turns.id = d.id AND turns.attempt = d.attempt AND turns.replica = :replica AND turns.status = 'running'
+    RETURNING turns.id
+), over AS (
+    DELETE FROM turn_pieces p USING turns t
+    WHERE p.turn_id = ANY(CAST(:over AS uuid[])) AND t.id = p.turn_id AND t.status <> 'running'
+)
+INSERT INTO turn_pieces (turn_id, attempt, at, content)
+SELECT d.id, d.attempt, d.at, d.piece FROM d JOIN ours USING (id) WHERE d.piece IS NOT NULL
+ON CONFLICT (turn_id, attempt, at) DO UPDATE SET content = excluded.content
+""")
+
+_WRITTEN = text("""
+SELECT p.turn_id, string_agg(p.content, '' ORDER BY p.at) AS content FROM turn_pieces p
+WHERE p.turn_id = ANY(CAST(:ids AS uuid[]))
+  AND p.attempt = (SELECT max(l.attempt) FROM turn_pieces l WHERE l.turn_id = p.turn_id)
+GROUP BY p.turn_id
 """)
 
 _RENEW = text("""
@@ -76,7 +99,7 @@ WHERE t.id = lost.id AND c.id = t.conversation_id AND b.id = c.base_id AND q.id 
 RETURNING t.id, t.conversation_id, t.question_id, c.base_id, b.name AS base, t.owner, c.title,
           q.content AS question, t.as_of, q.position = 1 AS first, t.attempt, t.deaths, t.stop_requested, t.may_write,
           CAST(t.checkpoint AS text) AS checkpoint,
-          coalesce(t.draft, '') AS content, coalesce(t.last_seq, 0) AS last_seq,
+          coalesce(t.last_seq, 0) AS last_seq,
           CAST(extract(epoch FROM now() - t.created_at) AS float) AS age_s
 """)
 
@@ -93,15 +116,20 @@ WHERE id = ANY(CAST(:ids AS uuid[])) AND finished_at < now() - make_interval(sec
 _THERE = text("SELECT id FROM turns WHERE id = ANY(CAST(:ids AS uuid[]))")
 
 
-async def write(database: Database, replica: str, drafts: Sequence[Draft]) -> None:
-    """Write down what these turns have, all in one statement; those that aren't the replica's any more stay."""
+async def write(database: Database, replica: str, drafts: Sequence[Draft], over: Collection[str] = ()) -> None:
+    """Write down what these turns have, all in one statement; those that aren't the replica's any more stay.
+
+    `over` are turns that may have ended while they were being written down: what their end didn't remove goes now.
+    """
     parameters = {
         "replica": replica,
         "ids": [d.turn_id for d in drafts],
         "attempts": [d.attempt for d in drafts],
-        "contents": [d.content for d in drafts],
+        "ats": [d.at for d in drafts],
+        "pieces": [d.piece for d in drafts],
         "seqs": [d.last_seq for d in drafts],
         "checkpoints": [None if d.checkpoint is None else d.checkpoint.decode() for d in drafts],
+        "over": list(over),
     }
     async with database.single() as connection:
         await connection.execute(_WRITE, parameters)
@@ -140,6 +168,11 @@ async def take(database: Database, replica: str, *, limit: int = TAKE_AT_ONCE) -
     parameters = {"replica": replica, "lease_s": LEASE_S, "limit": limit}
     async with database.single() as connection:
         rows = (await connection.execute(_TAKE, parameters)).all()
+    if not rows:
+        return []
+    async with database.single() as connection:  # read by now no earlier owner can add to it
+        written = (await connection.execute(_WRITTEN, {"ids": [r.id for r in rows]})).all()
+    content = {str(w.turn_id): w.content for w in written}
     return [
         LostTurn(
             AdmittedTurn(
@@ -158,7 +191,7 @@ async def take(database: Database, replica: str, *, limit: int = TAKE_AT_ONCE) -
                 attempt=r.attempt,
             ),
             None if r.checkpoint is None else str(r.checkpoint).encode(),
-            r.content,
+            content.get(str(r.id), ""),
             r.last_seq,
             r.stop_requested,
             r.deaths,

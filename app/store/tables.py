@@ -172,7 +172,6 @@ turns = Table(
     Column("finished_at", DateTime(timezone=True)),
     Column("attempt", Integer, nullable=False, server_default=text("0")),  # which owner in line; fences earlier ones
     Column("deaths", Integer, nullable=False, server_default=text("0")),  # how many owners died with it
-    Column("draft", Text),  # the text published so far
     Column("may_write", Boolean, nullable=False, server_default=text("true")),  # whether its asker may write there
     # at most one running turn per conversation, whichever process asks
     Index(
@@ -192,6 +191,15 @@ turns = Table(
     Index("ix_turns_lease_until", "lease_until", postgresql_where=text("status = 'running'")),
     Index("ix_turns_conversation_id_created_at", "conversation_id", "created_at"),
     Index("ix_turns_question_id", "question_id"),  # deleting a message looks for its turn
+)
+
+turn_pieces = Table(
+    "turn_pieces",  # the text that a running turn has written down: each second what is new
+    metadata,
+    Column("turn_id", UUID(as_uuid=False), ForeignKey("turns.id", ondelete="CASCADE"), primary_key=True),
+    Column("attempt", Integer, primary_key=True),  # which owner wrote it; each begins with the first character
+    Column("at", Integer, primary_key=True),  # how many characters come before it
+    Column("content", Text, nullable=False),
 )
 
 entities = Table(

@@ -192,6 +192,18 @@ class Publisher:
             self._parts = ["".join(self._parts)]
         return self._parts[0]
 
+    def text_after(self, chars: int) -> str:
+        """The text published after its first so many characters. Costs what is new, however long the text is."""
+        start, at = len(self._parts), self._chars
+        while at > chars:
+            start -= 1
+            at -= len(self._parts[start])
+        if start == len(self._parts):
+            return ""
+        new = "".join(self._parts[start:])
+        self._parts[start:] = [new]
+        return new[chars - at :]
+
     @property
     def chars(self) -> int:
         """Characters published so far."""

@@ -39,7 +39,7 @@ async def test_a_turn_takes_at_most_eight_statements_beside_checkpoints(app: App
     script = endpoint.script(SEARCH, call(("search_chunks", {"query": "Altman"})), text("Four [1]."))
     async with counted(app) as statements:
         await app.ask(f"And then? {script}", conversation_id=first.conversation_id)
-    beside = [s for s in statements if "SET draft = d.content" not in s]
+    beside = [s for s in statements if "UPDATE turns SET last_seq = d.last_seq" not in s]
     assert len(beside) <= 8, beside
 
 
@@ -124,7 +124,8 @@ async def test_a_turn_writes_its_text_and_exchange_while_it_runs(app: App, endpo
         while not rows:
             rows = await app.rows(
                 "SELECT t.checkpoint FROM turns t JOIN messages q ON q.id = t.question_id "
-                "WHERE t.status = 'running' AND q.content = :asked AND t.draft = 'Growing '",
+                "JOIN turn_pieces p ON p.turn_id = t.id "
+                "WHERE t.status = 'running' AND q.content = :asked AND p.content = 'Growing '",
                 asked=f"Grow {script}",
             )
     checkpoint = rows[0].checkpoint
@@ -132,8 +133,9 @@ async def test_a_turn_writes_its_text_and_exchange_while_it_runs(app: App, endpo
     assert (checkpoint["sources"][0]["n"], checkpoint["kept_chars"], checkpoint["ledger"]["rounds"]) == (1, 0, 1)
     gate.set()
     turn = await asking
-    rows = await app.rows("SELECT status, checkpoint, draft FROM turns WHERE id = CAST(:t AS uuid)", t=turn.turn_id)
-    assert tuple(rows[0]) == ("done", None, None)
+    left = "(SELECT count(*) FROM turn_pieces WHERE turn_id = t.id)"
+    rows = await app.rows(f"SELECT status, checkpoint, {left} FROM turns t WHERE id = CAST(:t AS uuid)", t=turn.turn_id)
+    assert tuple(rows[0]) == ("done", None, 0)
 
 
 async def test_a_stop_asked_for_elsewhere_is_heard(app: App, endpoint: ScriptedEndpoint) -> None:

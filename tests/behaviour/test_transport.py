@@ -112,7 +112,10 @@ async def test_at_shutdown_streams_end_with_a_hint_and_the_turn_is_given_up_whol
                         app.server.should_exit = True
             assert turn.events[-1] == "delta"
             assert reader.retry_ms is not None
-        given_up = await run_sql(url, "SELECT draft FROM turns WHERE status = 'running' AND replica IS NULL")
+        given_up = await run_sql(
+            url,
+            "SELECT content FROM turn_pieces p JOIN turns t ON t.id = turn_id WHERE status = 'running' AND replica IS NULL",
+        )
         assert given_up == "Half "
 
 

@@ -15,7 +15,10 @@ from tests.harness.tcp_proxy import tcp_proxy
 
 REMEMBER = call(("remember", {"text": "The board met on a Friday."}))
 CHECKPOINT = "SELECT 1 FROM turns WHERE id = CAST(:t AS uuid) AND checkpoint IS NOT NULL"
-DRAFT = "SELECT 1 FROM turns WHERE id = CAST(:t AS uuid) AND draft = :text"
+DRAFT = (
+    "SELECT 1 FROM turn_pieces WHERE turn_id = CAST(:t AS uuid) AND attempt = :n"
+    " HAVING string_agg(content, '' ORDER BY at) = :text"
+)
 OVER = "SELECT 1 FROM turns WHERE id = CAST(:t AS uuid) AND status = 'done'"
 
 
@@ -152,11 +155,11 @@ async def test_a_turn_that_three_owners_died_with_ends_with_what_it_had(pair: Cl
         for deaths, owner in enumerate((one, two, one)):
             await script.request(deaths + 1)
             await near.until(lambda deaths=deaths: near.content == "Half an " and len(script.requests) == deaths + 2)
-            await pair.until_row(f"{DRAFT} AND attempt = :n", t=near.turn_id, text="Half an ", n=deaths)
+            await pair.until_row(DRAFT, t=near.turn_id, text="Half an ", n=deaths)
             await owner.kill()
             await pair.lapse()
             if deaths < 2:
-                await pair.until_row(f"{DRAFT} AND attempt = :n", t=near.turn_id, text="Half an ", n=deaths + 1)
+                await pair.until_row(DRAFT, t=near.turn_id, text="Half an ", n=deaths + 1)
                 await owner.start()
     assert near.terminal.data["code"] == "turn_interrupted"
     assert near.content == "Half an "

@@ -97,7 +97,10 @@ async def database_of(folder: Path) -> AsyncGenerator[Database, None]:
 
 async def until_written(database: Database, content: str) -> None:
     """Wait until a turn's text so far is written down; a second is what the product promises."""
-    statement = text("SELECT count(*) FROM turns WHERE draft = :content AND checkpoint IS NOT NULL")
+    statement = text(
+        "SELECT count(*) FROM turns t WHERE checkpoint IS NOT NULL AND :content ="
+        " (SELECT string_agg(content, '' ORDER BY at) FROM turn_pieces WHERE turn_id = t.id)"
+    )
     async with asyncio.timeout(5):
         while True:
             async with database.read() as connection:

@@ -49,7 +49,7 @@ class Turn:
     deaths: int = 0
     lapsed: bool = False
     stop: bool = False
-    draft: str | None = None
+    draft: str = ""
     last_seq: int | None = None
     kept: str = ""
     """The text up to the last call that was written down."""
@@ -292,7 +292,7 @@ async def _take_over(replica: Replica, turn: Turn, lost: leases.LostTurn) -> Non
     turn.deaths += turn.replica is not None
     turn.replica, turn.lapsed = replica.name, False
     assert (lost.turn.attempt, lost.deaths, lost.stop_requested) == (turn.attempt, turn.deaths, turn.stop)
-    assert (lost.content, lost.last_seq) == (turn.draft or "", turn.last_seq or 0)
+    assert (lost.content, lost.last_seq) == (turn.draft, turn.last_seq or 0)
     before = replica.owners.get(turn.turn_id)
     if before is not None and before.conclusion and not before.gone:  # lost and won back before its save came through
         await save(before)
@@ -302,7 +302,7 @@ async def _take_over(replica: Replica, turn: Turn, lost: leases.LostTurn) -> Non
     owner = replica.own(turn, lost.turn, kept, known)
     owner.running.outcome = outcome
     assert outcome == _expected_ending(turn)
-    assert owner.running.publisher.content == (turn.kept if outcome is None else turn.draft or "")
+    assert owner.running.publisher.content == (turn.kept if outcome is None else turn.draft)
 
 
 def _expected_ending(turn: Turn) -> Outcome | None:
@@ -335,7 +335,7 @@ async def save(owner: Owner) -> None:
         owner.give_up()
         return
     owner.saved = True
-    turn.answer, turn.draft, turn.last_seq = answer, None, answer.last_seq
+    turn.answer, turn.draft, turn.last_seq = answer, "", answer.last_seq
 
 
 async def save_again(owner: Owner) -> None:

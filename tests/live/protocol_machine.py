@@ -44,7 +44,10 @@ AT_ONCE = 2
 """Turns that run at the same time: few, so that their events meet."""
 
 ROWS = text("""
-SELECT t.id, t.status, t.replica, t.attempt, t.deaths, t.stop_requested, t.draft, t.last_seq, CAST(t.answer_id AS text),
+SELECT t.id, t.status, t.replica, t.attempt, t.deaths, t.stop_requested,
+       (SELECT coalesce(string_agg(p.content, '' ORDER BY p.at), '') FROM turn_pieces p WHERE p.turn_id = t.id
+        AND p.attempt = (SELECT max(l.attempt) FROM turn_pieces l WHERE l.turn_id = t.id)) AS draft,
+       t.last_seq, CAST(t.answer_id AS text),
        (SELECT count(*) FROM messages m WHERE m.turn_id = t.id AND m.role = 'assistant') AS answers,
        (SELECT max(content) FROM messages m WHERE m.turn_id = t.id AND m.role = 'assistant') AS content
 FROM turns t

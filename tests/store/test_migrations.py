@@ -68,11 +68,13 @@ SELECT string_agg(line, E'\n' ORDER BY line) FROM (
     SELECT conrelid::regclass || ' ' || conname || ' ' || pg_get_constraintdef(oid) FROM pg_constraint
     WHERE connamespace = 'public'::regnamespace AND conrelid::regclass <> 'alembic_version'::regclass
     UNION ALL
-    SELECT concat_ws(' ', table_name, ordinal_position, column_name, data_type, is_nullable, column_default)
+    SELECT concat_ws(' ', table_name, row_number() OVER (PARTITION BY table_name ORDER BY ordinal_position),
+                     column_name, data_type, is_nullable, column_default)
     FROM information_schema.columns WHERE table_schema = 'public' AND table_name <> 'alembic_version'
 ) AS known (line)
 """
-"""Every index, constraint and column as Postgres itself writes it down."""
+"""Every index, constraint and column as Postgres itself writes it down; columns in their order, which a dropped one
+leaves a gap in."""
 
 
 async def make_tables(url: URL) -> None:

@@ -61,10 +61,11 @@ SEEDS: dict[str, str] = {
         UPDATE turns SET may_write = false WHERE id = u(11)""",
     "0008": "INSERT INTO audit (who, action, object) VALUES ('ann', 'base.deleted', 'x')",
     "0009": "PERFORM count_running_turns('ann')",
+    "0010": "INSERT INTO turn_pieces SELECT id, attempt, 0, 'left over' FROM turns WHERE status <> 'running' LIMIT 1",
 }
 """What a running version of each revision leaves, in what that revision brought; `u(n)` is an id."""
 
-CHANGING = ("0005", "0007", "0008")
+CHANGING = ("0005", "0007", "0008", "0010")
 """Revisions that change tables of earlier ones; the others only bring tables."""
 
 IDS = """
@@ -91,7 +92,7 @@ async def stored(url: URL) -> Rows:
 
 
 def moved(rows: Rows, revision: str) -> Rows:
-    """The rows as a revision is to hold them: 0005 gave the text of running turns a column of its own."""
+    """The rows as a revision is to hold them: 0005 gave the text of running turns a column, 0010 a table of its own."""
     if revision < "0005":
         return rows
     out: Rows = json.loads(json.dumps(rows))
@@ -99,6 +100,9 @@ def moved(rows: Rows, revision: str) -> Rows:
         checkpoint: dict[str, Any] | None = turn["checkpoint"]
         if checkpoint is not None and "content" in checkpoint:
             turn["draft"] = checkpoint.pop("content")
+        if revision >= "0010" and (text := turn.pop("draft", None)) is not None:
+            piece = {"turn_id": turn["id"], "attempt": turn.get("attempt", 0), "at": 0, "content": text}
+            out.setdefault("public.turn_pieces", []).append(piece)
     return out
 
 

@@ -145,6 +145,21 @@ def test_every_at_is_the_length_before_it_and_joined_deltas_are_the_content(even
     assert shown.replace("\n", "") == "".join(e.text for e in events if isinstance(e, Text)).replace("\n", "")
 
 
+@given(EVENTS, st.data())
+def test_the_text_after_any_character_is_the_rest_of_it(events: list[RunEvent], data: st.DataObject) -> None:
+    """Asked for again and again while the turn goes on, as it is written down; asking changes nothing."""
+    turn, written = Turn(), ""
+    for event in events:
+        turn.take(event)
+        if data.draw(st.booleans()):
+            written += turn.publisher.text_after(len(written))
+            assert written == "".join(frame.text for frame in turn.frames if isinstance(frame, Delta))
+    content = turn.publisher.content
+    at = data.draw(st.integers(0, len(content)))
+    assert turn.publisher.text_after(at) == content[at:]
+    assert turn.publisher.content == content == Turn().take(*events).publisher.content
+
+
 def test_an_answer_beyond_the_limit_is_ended_and_keeps_what_was_shown() -> None:
     """`answer_too_long`: the piece that would pass the limit is not published, its separator neither."""
     turn = Turn(max_chars=10).take(TextBegan(), Text("12345"), Text("67"), TextBegan())
