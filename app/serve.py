@@ -22,6 +22,9 @@ from app.process import database_address
 from app.settings import Settings
 from app.signals import exit_orderly, on_signals
 
+COLLECT_AFTER = (10_000, 20, 20)
+"""Garbage is looked for after so many new objects, and among older ones after so many of those looks."""
+
 REQUESTS_END_S = 5
 """How long requests that aren't streams may still take at shutdown."""
 
@@ -91,6 +94,7 @@ def run(settings: Settings, *, load: tuple[Path, ...] = ()) -> None:
         )
         server = Server(config, app)
         gc.freeze()  # no later collection walks the program itself
+        gc.set_threshold(*COLLECT_AFTER)
         gc.enable()
         try:
             server.run()
