@@ -49,15 +49,20 @@ class FrameStream(EventSourceResponse):
         if reader is None:
             await send({"type": "http.response.body", "body": IDLE})
             return
+        # a task of its own, so that a frame wakes three coroutines, not also the twenty of the way to this route
+        sending = asyncio.create_task(self._send_all(reader, send), name="sse frames")
         gone = asyncio.create_task(_close_when_gone(receive, reader), name="sse disconnect")
         try:
-            while (data := await reader.read(self._heartbeat_s)) is not None:
-                await send({"type": "http.response.body", "body": data or HEARTBEAT, "more_body": True})
-            await send({"type": "http.response.body", "body": b"" if reader.finished else GOODBYE})
+            await sending
         finally:
             reader.close()
             gone.cancel()
             await asyncio.gather(gone, return_exceptions=True)
+
+    async def _send_all(self, reader: Reader, send: Send) -> None:
+        while (data := await reader.read(self._heartbeat_s)) is not None:
+            await send({"type": "http.response.body", "body": data or HEARTBEAT, "more_body": True})
+        await send({"type": "http.response.body", "body": b"" if reader.finished else GOODBYE})
 
 
 async def _close_when_gone(receive: Receive, reader: Reader) -> None:

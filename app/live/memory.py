@@ -25,6 +25,7 @@ class MemoryReader:
     def __init__(self, turn: MemoryTurn, seen: int, on_closed: "Callable[[MemoryReader], None]") -> None:
         self.turn = turn
         turn.readers += 1
+        turn.follow(self)
         self._seen = seen
         self._closed = False
         self._pending: asyncio.Future[None] | None = None
@@ -34,19 +35,23 @@ class MemoryReader:
         self._on_closed = on_closed
 
     async def read(self, timeout_s: float) -> bytes | None:
-        if not self._has_some and not self._over:
-            await self._next_frame(timeout_s)
+        turn = self.turn
+        if (self._seen == turn.count or not turn.known) and not self._over:
+            self._pending = self._loop.create_future()
+            self._deadline = self._loop.time() + timeout_s
+            if self._timer is None or self._timer.when() > self._deadline:
+                self._arm()
+            try:
+                await self._pending
+            finally:
+                self._pending = None
         if self._over:
             return None
-        if not self._has_some:
+        if self._seen == turn.count or not turn.known:
             return b""
-        data = self.turn.since(self._seen)
-        self._seen = self.turn.count
+        data = turn.since(self._seen)
+        self._seen = turn.count
         return data
-
-    @property
-    def _has_some(self) -> bool:
-        return self.turn.known and self._seen < self.turn.count
 
     @property
     def _over(self) -> bool:
@@ -55,18 +60,6 @@ class MemoryReader:
     @property
     def finished(self) -> bool:
         return self.turn.closed and self._seen == self.turn.count
-
-    async def _next_frame(self, timeout_s: float) -> None:
-        self._pending = self._loop.create_future()
-        self._deadline = self._loop.time() + timeout_s
-        if self._timer is None or self._timer.when() > self._deadline:
-            self._arm()
-        self.turn.wait(self)
-        try:
-            await self._pending
-        finally:
-            self.turn.forget(self)
-            self._pending = None
 
     def _arm(self) -> None:
         if self._timer is not None:
@@ -93,6 +86,7 @@ class MemoryReader:
         if self._timer is not None:
             self._timer.cancel()
         self.turn.readers -= 1
+        self.turn.leave(self)
         self.wake()
         self._on_closed(self)
 

@@ -4,6 +4,7 @@ The hot path: a frame is encoded once, kept once, and read by cursors. Filled by
 process owns the turn, by whoever mirrors it.
 """
 
+import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
@@ -13,6 +14,13 @@ from app.live.log import LAG_BYTES, Position
 LOG_BYTES = 1024 * 1024
 """How much of a turn's frames is kept for resuming; older ones are replaced by a snapshot."""
 
+FEW = 8
+"""So many readers are woken by each frame by itself."""
+
+GATHER_S = 0.025
+"""More of them are woken so long after a frame, for all that has come by then: a write to each tab is nearly all that a
+tab costs, and nobody sees the difference."""
+
 SNAPSHOT_FIRST = -1
 """The cursor of a reader that has to be told everything."""
 
@@ -20,10 +28,12 @@ NO_OWNER = -1
 """The attempt of a turn of which nothing is known yet."""
 
 
-class Waiter(Protocol):
-    """Who waits for a turn's next frame."""
+class Follower(Protocol):
+    """Who reads a turn."""
 
-    def wake(self) -> None: ...
+    def wake(self) -> None:
+        """There is something new, whether it is waited for or not."""
+        ...
 
 
 class MemoryTurn:
@@ -37,14 +47,16 @@ class MemoryTurn:
         "_content",
         "_ends",
         "_first",
+        "_followers",
         "_frames",
+        "_gathering",
+        "_joined",
         "_offset",
         "_on_finished",
         "_prefix",
         "_sources",
         "_steps",
         "_sure_to",
-        "_waiting",
         "abandoned",
         "attempt",
         "closed",
@@ -76,7 +88,9 @@ class MemoryTurn:
         self._content: list[str] = []
         self._steps: list[Step] = []
         self._sources: tuple[Source, ...] = ()
-        self._waiting: dict[Waiter, None] = {}
+        self._followers: dict[Follower, None] = {}
+        self._gathering: asyncio.TimerHandle | None = None  # wakes many followers
+        self._joined: tuple[int, bytes] | None = None  # frames from a cursor to the last one, as one piece
         self._on_finished = on_finished
 
     @property
@@ -146,8 +160,11 @@ class MemoryTurn:
         self._ends.append((self._ends[-1] if self._ends else 0) + len(data))
         if self._ends[-1] - self._ends[0] > 2 * LOG_BYTES:
             self._trim()
-        if self._waiting:
+        self._joined = None
+        if len(self._followers) <= FEW:
             self._wake()
+        elif self._gathering is None:
+            self._gathering = asyncio.get_running_loop().call_later(GATHER_S, self._wake)
         if self.closed:
             self._on_finished(self)
 
@@ -195,11 +212,16 @@ class MemoryTurn:
         index = cursor - self._first
         if index < 0:
             return self.snapshot()
-        missed = self._frames[index:]
-        if len(missed) == 1:
-            return missed[0]
+        if index == len(self._frames) - 1:
+            return self._frames[index]
+        if self._joined is not None and self._joined[0] == cursor:
+            return self._joined[1]
         behind = self._ends[-1] - (self._ends[index - 1] if index else self._ends[0] - len(self._frames[0]))
-        return self.snapshot() if behind > LAG_BYTES else b"".join(missed)
+        if behind > LAG_BYTES:
+            return self.snapshot()
+        data = b"".join(self._frames[index:])
+        self._joined = cursor, data  # most tabs are as far
+        return data
 
     def snapshot(self) -> bytes:
         """A snapshot of everything published, followed by the terminal frame when the turn is over."""
@@ -219,15 +241,17 @@ class MemoryTurn:
         """The bytes of the last frame."""
         return self._frames[-1]
 
-    def wait(self, reader: Waiter) -> None:
-        """Have the reader woken by the next frame."""
-        self._waiting[reader] = None
+    def follow(self, reader: Follower) -> None:
+        """Have the reader woken by each frame from now on."""
+        self._followers[reader] = None
 
-    def forget(self, reader: Waiter) -> None:
-        """Take back `wait`."""
-        self._waiting.pop(reader, None)
+    def leave(self, reader: Follower) -> None:
+        """Take back `follow`."""
+        self._followers.pop(reader, None)
 
     def _wake(self) -> None:
-        waiting, self._waiting = self._waiting, {}
-        for reader in waiting:
+        if self._gathering is not None:
+            self._gathering.cancel()
+            self._gathering = None
+        for reader in self._followers:
             reader.wake()

@@ -87,7 +87,7 @@ class Connection(asyncio.Protocol):
         while not self._head:
             if self._failure is not None:
                 raise self._failure
-            await self._wait(timeout_s)
+            await self._arrival(timeout_s)
         return self._status, self._headers
 
     async def read(self, timeout_s: float | None) -> bytes:
@@ -97,7 +97,7 @@ class Connection(asyncio.Protocol):
                 return b""
             if self._failure is not None:
                 raise self._failure
-            await self._wait(timeout_s)
+            await self._arrival(timeout_s)
         data = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
         self._pieces.clear()
         self._unread = 0
@@ -112,7 +112,7 @@ class Connection(asyncio.Protocol):
         Not while a reader waits (it would take the next reply), nor before the whole request was taken.
         """
         self._stop_timer()
-        whole = self._complete and self._keep_alive and not self._paused and self._waiter is None
+        whole = self._complete and self._keep_alive and not self._paused and not self._awaited
         if whole and self._transport is not None and self._transport.get_write_buffer_size() == 0 and not self.closed:
             self._busy = False
             self._on_idle(self)
@@ -215,8 +215,8 @@ class Connection(asyncio.Protocol):
             self._paused = True
             self._transport.pause_reading()
 
-    async def _wait(self, timeout_s: float | None) -> None:
-        """Wait until something arrives. One timer serves many waits: it isn't armed anew for each of them."""
+    def _arrival(self, timeout_s: float | None) -> asyncio.Future[None]:
+        """Done when something arrives. One timer serves many waits: it isn't armed anew for each of them."""
         self._waiter = self._loop.create_future()
         if timeout_s is None:
             self._stop_timer()
@@ -225,19 +225,21 @@ class Connection(asyncio.Protocol):
             if self._timer is None or self._timer.when() > self._deadline:
                 self._stop_timer()
                 self._timer = self._loop.call_at(self._deadline, self._look)
-        try:
-            await self._waiter
-        finally:
-            self._waiter = None
+        return self._waiter
+
+    @property
+    def _awaited(self) -> bool:
+        """Whether somebody waits for the next bytes."""
+        return self._waiter is not None and not self._waiter.done()
 
     def _look(self) -> None:
         """The timer rang: for a wait that has passed meanwhile, or for the present one."""
         self._timer = None
-        if self._waiter is None:
+        if self._waiter is None or self._waiter.done():
             return
         if self._loop.time() < self._deadline:
             self._timer = self._loop.call_at(self._deadline, self._look)
-        elif not self._waiter.done():
+        else:
             self._waiter.set_exception(httpx.ReadTimeout(""))
 
     def _stop_timer(self) -> None:

@@ -1,10 +1,14 @@
 """What only the log in memory promises: how much it keeps, and what it counts for the metrics."""
 
+import asyncio
+
+import pytest
+
 from app.live.frames import Delta
 from app.live.log import Position
 from app.live.memory import MemoryLog
-from app.live.memory_turn import LOG_BYTES
-from tests.live.tabs import DONE, Published, attach, begin
+from app.live.memory_turn import FEW, LOG_BYTES
+from tests.live.tabs import DONE, SOON_S, Published, attach, begin
 
 
 async def test_a_turn_keeps_a_bounded_part_of_its_frames() -> None:
@@ -33,6 +37,34 @@ async def test_one_frame_larger_than_the_log_is_kept_and_read() -> None:
         assert data is not None
         assert data.startswith(b"id: t1:%d\nevent: delta\n" % (n + 1))
     assert [turn.holds_after(seq) for seq in range(5)] == [False, False, True, True, False]
+
+
+@pytest.mark.parametrize(("tabs", "writes"), [(FEW, 3), (FEW + 1, 1)])
+async def test_many_tabs_are_given_what_a_moment_brings_in_one_piece(tabs: int, writes: int) -> None:
+    """A few are given each frame as it comes; either way all of them, once and in order, and then the end."""
+    log = MemoryLog()
+    turn = begin(log)
+    readers = [await log.attach("t1", Position("t1", 0), running=True) for _ in range(tabs)]
+    pieces: list[list[bytes]] = [[] for _ in readers]
+
+    async def read(n: int) -> None:
+        reader = readers[n]
+        assert reader is not None
+        while (data := await reader.read(30)) is not None:
+            pieces[n].append(data)
+
+    reading = [asyncio.create_task(read(n)) for n in range(tabs)]
+    await asyncio.sleep(0)
+    for word in ("a", "b"):
+        turn.say(word)
+        for _ in range(3):
+            await asyncio.sleep(0)
+    turn.append(DONE)
+    async with asyncio.timeout(SOON_S):
+        await asyncio.gather(*reading)
+    assert [len(each) for each in pieces] == [writes] * tabs
+    assert {b"".join(each).count(b"id: t1:") for each in pieces} == {3}
+    assert len({b"".join(each) for each in pieces}) == 1
 
 
 async def test_turns_and_readers_are_counted() -> None:
