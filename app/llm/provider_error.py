@@ -73,12 +73,12 @@ def read_error(body: bytes) -> ErrorBody:
     text = body[:MAX_BODY_BYTES].decode("utf-8", "replace")
     value = _json(text)
     if value is None:
-        words = _plain(text)
+        words = clean(_plain(text)).strip()
         return ErrorBody(words, frozenset(), None, f"{words}\n{text}".lower(), _asked(text))
     leaves = list(_leaves(value, ""))
     codes = frozenset(leaf.strip().lower() for key, leaf in leaves if key in _CODE_KEYS and leaf.strip())
     evidence = "\n".join(f"{key} {leaf}" for key, leaf in leaves)
-    return ErrorBody(_words(value, _DEPTH).strip(), codes, _status(codes), evidence.lower(), _asked(evidence))
+    return ErrorBody(clean(_words(value, _DEPTH)).strip(), codes, _status(codes), evidence.lower(), _asked(evidence))
 
 
 def retry_after(headers: Mapping[str, str], now: float) -> float | None:

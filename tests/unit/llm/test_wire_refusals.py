@@ -5,7 +5,7 @@ from email.utils import formatdate
 
 import httpx
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.llm.capabilities import Capabilities
@@ -368,8 +368,9 @@ def test_any_body_under_any_status_has_a_failure(body: bytes, status: int | None
         ),
     )
 )
+@example("\x00")
 def test_any_json_body_has_a_failure(value: object) -> None:
-    """Whatever nests in whatever."""
+    """Whatever nests in whatever; words of which nothing can be shown are no words."""
     failure = classify(400, {}, json.dumps(value).encode())
     assert failure.message
 
