@@ -21,6 +21,9 @@ GATHER_S = 0.025
 """More of them are woken so long after a frame, for all that has come by then: a write to each tab is nearly all that a
 tab costs, and nobody sees the difference."""
 
+GATHER_BYTES = 64 * 1024
+"""Nobody waits for more than that: who is far behind is given a snapshot, which costs as much as the whole text."""
+
 SNAPSHOT_FIRST = -1
 """The cursor of a reader that has to be told everything."""
 
@@ -49,6 +52,7 @@ class MemoryTurn:
         "_first",
         "_followers",
         "_frames",
+        "_gathered",
         "_gathering",
         "_joined",
         "_offset",
@@ -89,6 +93,7 @@ class MemoryTurn:
         self._steps: list[Step] = []
         self._sources: tuple[Source, ...] = ()
         self._followers: dict[Follower, None] = {}
+        self._gathered = 0  # bytes since the followers were woken
         self._gathering: asyncio.TimerHandle | None = None  # wakes many followers
         self._joined: tuple[int, bytes] | None = None  # frames from a cursor to the last one, as one piece
         self._on_finished = on_finished
@@ -161,7 +166,8 @@ class MemoryTurn:
         if self._ends[-1] - self._ends[0] > 2 * LOG_BYTES:
             self._trim()
         self._joined = None
-        if len(self._followers) <= FEW:
+        self._gathered += len(data)
+        if len(self._followers) <= FEW or self._gathered > GATHER_BYTES:
             self._wake()
         elif self._gathering is None:
             self._gathering = asyncio.get_running_loop().call_later(GATHER_S, self._wake)
@@ -253,5 +259,6 @@ class MemoryTurn:
         if self._gathering is not None:
             self._gathering.cancel()
             self._gathering = None
+        self._gathered = 0
         for reader in self._followers:
             reader.wake()
