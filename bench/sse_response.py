@@ -22,7 +22,7 @@ from app.live.memory import MemoryLog
 from app.live.memory_turn import MemoryTurn
 from bench.rows import Row, main, median
 
-READERS = 20
+READERS = 8  # of one turn; more would be woken together, and a frame would be no write
 FRAMES = 400
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
