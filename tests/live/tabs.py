@@ -108,7 +108,7 @@ def source(n: int) -> Source:
     return Source(n, "chunk", f"k{n}", None, "board.md", "The board", "On 17 November …")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)  # megabytes, which asyncio would write out for each task that gives one
 class State:
     """What a turn's frames amount to."""
 
@@ -130,7 +130,7 @@ class State:
                 return self
 
 
-@dataclass
+@dataclass(repr=False)
 class Published:
     """A turn's log with the record of all that was appended to it: `states[seq]` is what it amounted to then.
 
@@ -178,7 +178,7 @@ class Published:
         return sum(self.sizes[seq + 1 :])
 
 
-@dataclass
+@dataclass(repr=False)
 class Tab:
     """A reader with what it has been sent. `seq` is None until a first frame says where it is."""
 

@@ -12,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_s
 
 from app.live.frames import Conversation, Sources
 from app.live.log import LAG_BYTES, Position
+from app.live.memory_turn import LOG_BYTES
 from tests.live.tabs import (
     DONE,
     IMPLEMENTATIONS,
@@ -28,6 +29,8 @@ from tests.live.tabs import (
 
 T = TypeVar("T")
 INDEX = st.integers(0, 1_000)
+ENOUGH = 5 * LOG_BYTES
+"""Of one turn, in bytes: frames are dropped from 2 LOG_BYTES on, and every state of the text is kept to compare with."""
 
 
 class LogMachine(RuleBasedStateMachine):
@@ -74,7 +77,7 @@ class LogMachine(RuleBasedStateMachine):
 
         self.do(publish())
 
-    @precondition(lambda self: self.running)
+    @precondition(lambda self: self.running and sum(self.turn.sizes) < ENOUGH)
     @rule(kilobytes=st.sampled_from([60, 200, 300, 1_100, 2_200]), pieces=st.integers(1, 2))
     def say_much(self, kilobytes: int, pieces: int) -> None:
         async def publish() -> None:
