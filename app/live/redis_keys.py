@@ -32,8 +32,10 @@ SIGNALS_TTL_S = 3600
 TIMEOUT_S = 2.0
 """How long a command may take, and a connection."""
 
-TROUBLE = (RedisError, OSError)
-"""All that a command can raise when Redis is away, is wrong, or refuses."""
+TROUBLE = (RedisError, OSError, RuntimeError)
+"""All that a command can raise when Redis is away, is wrong, or refuses. A RuntimeError is uvloop's word for a write to
+a connection that closed a moment ago.
+"""
 
 _FIRST_WAIT_S = 0.05
 _LONGEST_WAIT_S = 2.0

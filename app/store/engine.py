@@ -41,6 +41,9 @@ TROUBLE = (
 )
 """What is raised for a database that is gone or in trouble."""
 
+CLOSED = "the handler is closed"
+"""What uvloop says, in a bare RuntimeError, of a write to a connection that closed a moment ago."""
+
 ENDED_BY_THE_SERVER = ("statement_timeout", "idle_in_transaction_session_timeout")
 """What Postgres bounds for each connection of the pool. Migrations and extraction's jobs have connections of their own,
 without these."""
@@ -202,6 +205,10 @@ class Database:
         except PoolTimeout as error:
             raise StoreBusy(self.size) from error
         except TROUBLE as error:
+            raise StoreUnavailable from error
+        except RuntimeError as error:
+            if CLOSED not in str(error):
+                raise
             raise StoreUnavailable from error
 
 

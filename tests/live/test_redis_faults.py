@@ -8,8 +8,10 @@ import time
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
+from redis.asyncio.connection import AbstractConnection
 
 from app.live.log import LogUnavailable, Signal, StopAsked
 from app.live.redis_keys import TIMEOUT_S
@@ -56,6 +58,30 @@ async def scene(tmp_path: Path) -> AsyncGenerator[Scene]:
         far = await tab_at(reads, turn, 0)
         await far.read_all()
         yield Scene(server, writes, reads, turn, near, far)
+
+
+async def test_a_write_to_a_connection_that_closed_a_moment_ago_is_redis_being_away(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bare RuntimeError is uvloop's word for it; what carries frames must not end of it for good."""
+    real, left = AbstractConnection.send_packed_command, [6]
+
+    async def closed(self: Any, *given: Any, **named: Any) -> None:
+        if left[0]:
+            left[0] -= 1
+            raise RuntimeError("unable to perform operation on <TCPTransport closed=True>; the handler is closed")
+        await real(self, *given, **named)
+
+    monkeypatch.setattr(AbstractConnection, "send_packed_command", closed)
+    scene.server.kill()
+    scene.server.start()
+    await scene.say("one ")
+    await scene.far.arrived()
+    assert left == [0]
+    assert (scene.writes.healthy, scene.reads.healthy) == (True, True)
+    scene.turn.append(DONE)
+    await scene.far_reads_to_the_end()
+    assert scene.far.state.content == "begun one "
 
 
 async def test_redis_dies_and_comes_back_empty_in_the_middle_of_a_turn(scene: Scene) -> None:

@@ -23,3 +23,14 @@ async def test_a_connection_that_breaks_while_it_is_set_up_is_a_database_that_is
         assert "connection is closed" in repr(refused.value.__cause__)
     finally:
         await database.aclose()
+
+
+async def test_a_write_to_a_connection_that_closed_a_moment_ago_is_a_database_that_is_away(database: Database) -> None:
+    """A bare RuntimeError is uvloop's word for it; every other one is a fault of ours."""
+    for words, expected in (
+        ("unable to perform operation; the handler is closed", StoreUnavailable),
+        ("x", RuntimeError),
+    ):
+        with pytest.raises(expected):
+            async with database.read():
+                raise RuntimeError(words)
