@@ -1,7 +1,8 @@
 # setup  .venv with the project, the page built     test   the whole suite
 # run    the server with the sample base           check  ruff, pyright, import-linter
 # bench  what the hot path costs                   wheel  the package, installed into an empty environment, served
-# soak   the long runs of kills and of load        clean  removes what these targets made
+# kills  the long run of kills                     soak   that, and a long run of load
+# clean  removes what these targets made
 #
 # PYTHON names the interpreter that makes .venv (3.11 or newer).
 
@@ -12,7 +13,7 @@ STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := run
 .DELETE_ON_ERROR:
-.PHONY: setup soak page run test check bench wheel clean
+.PHONY: setup soak kills page run test check bench wheel clean
 
 setup: $(STAMP) page
 
@@ -35,8 +36,11 @@ run: setup
 test: setup
 	$(BIN)/python -m pytest -n 3
 
-soak: setup
-	SOAK=1 $(BIN)/python -m pytest tests/faults/test_a_chaos.py tests/faults/test_load.py
+soak: kills
+	SOAK=1 $(BIN)/python -m pytest tests/faults/test_load.py
+
+kills: setup
+	SOAK=1 $(BIN)/python -m pytest tests/faults/test_a_chaos.py
 
 check: setup
 	$(BIN)/ruff check

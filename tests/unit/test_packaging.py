@@ -260,7 +260,7 @@ def test_nginx_agrees_with_compose_and_the_settings() -> None:
 def test_make_has_its_targets() -> None:
     """DESIGN section 3: setup, run, test, bench, check; each part of setup is skipped while its sources are unchanged."""
     rules = make_rules()
-    assert {"setup", "run", "test", "check", "bench", "wheel", "soak", "clean"} <= set(rules)
+    assert {"setup", "run", "test", "check", "bench", "wheel", "kills", "soak", "clean"} <= set(rules)
     assert rules["setup"] == ("$(STAMP) page", [])
     assert rules["$(STAMP)"][0] == "pyproject.toml hatch_build.py"
     assert rules["page"] == ("$(STAMP)", ["@$(BIN)/python hatch_build.py"])
@@ -276,14 +276,15 @@ def test_make_has_its_targets() -> None:
     assert rules["wheel"] == ("setup", ["@$(BIN)/python -m tests.wheel.check"])
 
 
-def test_ci_calls_the_tests_then_the_checks_then_the_wheel_s() -> None:
+def test_ci_calls_the_tests_first() -> None:
     """`.ci/run` is executable, parses, stops at the first unexpected failure, and runs what the README says."""
     script = ROOT / ".ci" / "run"
     content = script.read_text(encoding="utf-8")
     assert os.access(script, os.X_OK)
     assert content.startswith("#!/usr/bin/env bash\n")
     assert "set -euo pipefail" in content
-    assert content.index("make test") < content.index("make check") < content.index("make wheel")
+    at = [content.index(f"make {part}") for part in PARTS]
+    assert at == sorted(at)
     assert subprocess.run(["bash", "-n", script], check=False).returncode == 0
 
 
@@ -301,6 +302,10 @@ def copied() -> Generator[Path, None, None]:
     write_program(folder / ".ci" / "run", text(".ci/run"))
     yield folder
     shutil.rmtree(folder)
+
+
+PARTS = ("test", "check", "wheel", "kills")
+"""The targets that CI makes, in order."""
 
 
 def write_program(path: Path, content: str) -> None:
@@ -324,25 +329,23 @@ def run_ci(copied: Path, user: str | None = None, **endings: int) -> subprocess.
     )
 
 
-@pytest.mark.parametrize(("test", "check", "wheel"), [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1), (5, 1, 1)])
-def test_ci_fails_when_the_tests_or_the_checks_or_the_wheel_fail(
-    copied: Path, test: int, check: int, wheel: int
-) -> None:
+@pytest.mark.parametrize("failing", [(), ("test",), ("check",), ("wheel",), ("kills",), ("test", "check", "wheel")])
+def test_ci_fails_when_any_part_of_it_fails(copied: Path, failing: tuple[str, ...]) -> None:
     """All run in every case, the tests' closing lines come last, and no failure is lost in the pipe."""
-    ended = run_ci(copied, test=test, check=check, wheel=wheel)
-    assert (ended.returncode == 0) == (test == check == wheel == 0)
+    ended = run_ci(copied, **{name: int(name in failing) for name in PARTS})
+    assert (ended.returncode == 0) == (not failing)
     closing = ended.stdout[ended.stdout.index("its closing lines:") :]
     assert "ran test 1" in closing  # with TURNSTREAM_CI=1
-    assert "ran check" in ended.stdout
-    assert "ran wheel" in ended.stdout
-    told = [f"make {name} ended with {2 if failed else 0}" for name, failed in (("check", check), ("wheel", wheel))]
-    assert closing.rstrip().splitlines()[-2:] == told
+    for name in PARTS[1:]:
+        assert f"ran {name}" in ended.stdout
+    told = [f"make {name} ended with {2 if name in failing else 0}" for name in PARTS[1:]]
+    assert closing.rstrip().splitlines()[-3:] == told
 
 
 def test_ci_without_root_says_what_is_missing(copied: Path) -> None:
     """And runs nothing."""
     write_program(copied / "bin" / "dpkg-query", "#!/bin/sh\nexit 1\n")
-    ended = run_ci(copied, user="nobody" if os.geteuid() == 0 else None, test=0, check=0, wheel=0)
+    ended = run_ci(copied, user="nobody" if os.geteuid() == 0 else None, **dict.fromkeys(PARTS, 0))
     assert (ended.returncode, ended.stdout, ended.stderr) == (
         1,
         "",
