@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import tempfile
 import tomllib
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -313,7 +313,7 @@ def write_program(path: Path, content: str) -> None:
     path.chmod(0o755)
 
 
-def run_ci(copied: Path, user: str | None = None, **endings: int) -> subprocess.CompletedProcess[str]:
+def run_ci(copied: Path, endings: Mapping[str, int], user: str | None = None) -> subprocess.CompletedProcess[str]:
     """Run the copy, as that user, where `make <target>` ends as told."""
     rules = [f"{target}:\n\t@echo ran {target} $$TURNSTREAM_CI; exit {code}\n" for target, code in endings.items()]
     (copied / "Makefile").write_text("".join(rules), encoding="utf-8")
@@ -332,7 +332,7 @@ def run_ci(copied: Path, user: str | None = None, **endings: int) -> subprocess.
 @pytest.mark.parametrize("failing", [(), ("test",), ("check",), ("wheel",), ("kills",), ("test", "check", "wheel")])
 def test_ci_fails_when_any_part_of_it_fails(copied: Path, failing: tuple[str, ...]) -> None:
     """All run in every case, the tests' closing lines come last, and no failure is lost in the pipe."""
-    ended = run_ci(copied, **{name: int(name in failing) for name in PARTS})
+    ended = run_ci(copied, {name: int(name in failing) for name in PARTS})
     assert (ended.returncode == 0) == (not failing)
     closing = ended.stdout[ended.stdout.index("its closing lines:") :]
     assert "ran test 1" in closing  # with TURNSTREAM_CI=1
@@ -345,7 +345,7 @@ def test_ci_fails_when_any_part_of_it_fails(copied: Path, failing: tuple[str, ..
 def test_ci_without_root_says_what_is_missing(copied: Path) -> None:
     """And runs nothing."""
     write_program(copied / "bin" / "dpkg-query", "#!/bin/sh\nexit 1\n")
-    ended = run_ci(copied, user="nobody" if os.geteuid() == 0 else None, **dict.fromkeys(PARTS, 0))
+    ended = run_ci(copied, dict.fromkeys(PARTS, 0), user="nobody" if os.geteuid() == 0 else None)
     assert (ended.returncode, ended.stdout, ended.stderr) == (
         1,
         "",
