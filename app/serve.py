@@ -17,7 +17,8 @@ import uvicorn
 from app.errors import StartError
 from app.live.log import LogUnavailable
 from app.logs import configure_logging
-from app.main import Application, build_live_log, create_app
+from app.main import Application, create_app
+from app.parts import build_live_log
 from app.process import database_address
 from app.settings import Settings
 from app.signals import exit_orderly, on_signals

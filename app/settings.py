@@ -1,6 +1,6 @@
-"""The settings: read once from the environment and `.env`, checked, and turned into small configs by main.py.
+"""The settings: read once from the environment and `.env`, checked, and turned into small configs by parts.py.
 
-Nobody below main imports this. A wrong value stops the start with one line that names the variable, what was
+Nobody below parts imports this. A wrong value stops the start with one line that names the variable, what was
 given and what is allowed. Source: DESIGN section 3.
 """
 

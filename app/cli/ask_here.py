@@ -13,7 +13,8 @@ from app.cli.ask_frames import Lost, Question, Shown
 from app.errors import AppError, StartError
 from app.live.frames import sent
 from app.live.log import LogUnavailable, Position
-from app.main import Application, create_app, unconfigured
+from app.main import Application, create_app
+from app.parts import unconfigured
 from app.settings import Settings
 
 _WAIT_S = 60.0

@@ -10,7 +10,7 @@ from app.cli.report import report
 from app.errors import StartError
 from app.llm.probe import Finding
 from app.logs import configure_logging
-from app.main import build_live_log, model_check
+from app.parts import build_live_log, model_check
 from app.process import database_address
 from app.settings import PREFIX, Settings, read
 from app.store import migrate

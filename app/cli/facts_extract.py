@@ -14,7 +14,7 @@ from app.cli.report import report
 from app.errors import AppError
 from app.knowledge.jobs import ExtractionJobs
 from app.logs import configure_logging
-from app.main import build_extraction, build_model
+from app.parts import build_extraction, build_model
 from app.process import database_address
 from app.settings import Settings, read
 from app.store import bases, jobs

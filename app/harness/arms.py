@@ -20,8 +20,8 @@ from app.knowledge.nearest import Nearest
 from app.live.log import LiveLog, Position, Reader
 from app.live.memory import MemoryLog
 from app.llm.model import Model
-from app.main import build_model, turn_parts, unconfigured
 from app.metrics import Metrics
+from app.parts import build_model, turn_parts, unconfigured
 from app.settings import PREFIX, Settings
 from app.store import conversations
 from app.store.engine import Database

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from app.errors import EmbeddingFailed, StartError
 from app.knowledge.backfill import progress
 from app.knowledge.nearest import Nearest
-from app.main import build_vectors
+from app.parts import build_vectors
 from app.settings import Settings
 from app.store.engine import Database
 

@@ -82,7 +82,7 @@ class _Retries(BaseRetryStrategy):
 
 
 class ExtractionJobs:
-    """Starts, stops and runs the extraction of bases. One per process, made by main.py; `running` is its lifetime.
+    """Starts, stops and runs the extraction of bases. One per process; `running` is its lifetime.
 
     `conninfo` is app.store.jobs.conninfo of the database's address. `extractor` is None where no model can extract,
     `refusal` then says why.

@@ -32,7 +32,7 @@ class NearestLimits:
 
 
 class Nearest:
-    """The search by vectors. One per process, made by main.py where an embedding model is configured."""
+    """The search by vectors. One per process, where an embedding model is configured."""
 
     def __init__(self, database: Database, embedder: Embedder, limits: NearestLimits | None = None) -> None:
         self._database = database

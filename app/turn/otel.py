@@ -91,7 +91,7 @@ class Endpoint:
 
 
 class Otel:
-    """Traces of this process. Implements turn.trace.Tracing; made by main.py, closed by it.
+    """Traces of this process. Implements turn.trace.Tracing; closed by main.py.
 
     Spans go where the standard OTEL_EXPORTER_OTLP_* variables say, by OTLP over HTTP, in a thread of the SDK's. The
     process's global provider is left alone, so that no library traces because we do.

@@ -12,8 +12,8 @@ from app.harness.records import TurnSeen
 from app.harness.sample import BaseReady
 from app.live.memory import MemoryLog
 from app.llm.extractive import Extractive
-from app.main import turn_parts
 from app.metrics import Metrics
+from app.parts import turn_parts
 from app.store import turns
 from app.store.engine import Database
 from app.tools import registry
