@@ -10,7 +10,6 @@ import socket
 import uuid
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, nullcontext
-from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -125,9 +124,8 @@ class Application(FastAPI):
             nearest=nearest,
             metrics=self.metrics,
             tracing=self.tracing,
+            rates=self.rates,
         )
-        if self.rates is not None:
-            parts = replace(parts, charge=self.rates.charge)
         self.supervisor = Supervisor(parts, self.live, replica=self.replica)
         names, draining = (settings.host, *settings.allowed_hosts), lambda: self.supervisor.draining
         self.mcp = McpDoor(self.registry, self.database, allowed_hosts=names, draining=draining)
@@ -195,8 +193,8 @@ class Application(FastAPI):
         return "shutting down" if self.supervisor.draining else fault
 
     async def _fault(self) -> str | None:
-        workers = [self.supervisor.healthy, self.live.healthy, self.ingest.healthy, self.extraction.healthy]
-        workers.append(self.keeping.healthy)
+        owners = (self.supervisor, self.live, self.ingest, self.extraction, self.keeping)
+        workers = [owner.healthy for owner in owners]
         if self.vectors is not None:
             workers.append(self.vectors.backfill.healthy)
         if self.gate is not None:

@@ -80,6 +80,7 @@ def turn_parts(
     *,
     metrics: Metrics,
     tracing: Tracing | None = None,
+    rates: Rates | None = None,
     nearest: Nearest | None = None,
     words: Wording | None = None,
 ) -> TurnParts:
@@ -101,6 +102,7 @@ def turn_parts(
         save_timeout_s=settings.save_timeout_s,
         metrics=metrics,
         tracing=tracing,
+        charge=None if rates is None else rates.charge,
     )
 
 
